@@ -1,0 +1,47 @@
+"""A 4D capture: points followed through time, and how each frame looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cloud import GaussianCloud
+
+
+@dataclass(frozen=True)
+class Capture:
+    """F frames of N points in one correspondence: row i is the same material point in every frame.
+
+    name : what the user calls it (file stem)
+    positions : (F, N, 3) float32, metres, in the file's own axes; NaN throughout an invalid frame
+    frame_valid : (F,) bool; False where a frame is empty or missing: shown as nothing, skipped by fits
+    load_cloud : frame index -> GaussianCloud with the same N rows; None for a bare trajectory or mesh
+    faces : (M, 3) int32 triangles of a mesh capture, else None
+    colors : (N, 3) float32 display (sRGB) colours 0..1 of a mesh capture, else None
+    fps : frames a second, None where the source does not say
+    up : axis of the source that points up: "y", "z", "-y" or None where unknown
+    notes : one sentence each on what was cleaned, skipped or assumed, for the user's report
+    """
+
+    name: str
+    positions: NDArray[np.float32]
+    frame_valid: NDArray[np.bool_]
+    load_cloud: Callable[[int], GaussianCloud] | None = None
+    faces: NDArray[np.int32] | None = None
+    colors: NDArray[np.float32] | None = None
+    fps: float | None = None
+    up: str | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def frame_count(self) -> int:
+        """Number of frames F, invalid ones included."""
+        return len(self.positions)
+
+    @property
+    def point_count(self) -> int:
+        """Number of points N."""
+        return self.positions.shape[1]

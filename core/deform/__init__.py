@@ -1,0 +1,1 @@
+"""Gradient-rig deformation of Gaussian clouds: positions, covariances and colours."""

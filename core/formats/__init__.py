@@ -1,0 +1,1 @@
+"""Files to clouds and captures, and clouds back to files."""

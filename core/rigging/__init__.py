@@ -1,0 +1,1 @@
+"""From a capture to a rig: clusters, SSDR, surface, curve skeleton, joints, tree, poses."""

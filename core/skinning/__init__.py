@@ -1,0 +1,1 @@
+"""Skins: influences per splat, their weights and the spatial gradients of the weights."""

@@ -1,0 +1,1 @@
+"""GLSL sources of the viewport drawer."""
