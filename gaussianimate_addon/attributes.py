@@ -1,0 +1,65 @@
+"""Fast access to point attributes by name, as numpy arrays."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+# Attribute type -> (name of the value in `attribute.data[i]`, components, dtype).
+_LAYOUT: dict[str, tuple[str, int, type[np.generic]]] = {
+    "FLOAT": ("value", 1, np.float32),
+    "INT": ("value", 1, np.int32),
+    "BOOLEAN": ("value", 1, np.bool_),
+    "FLOAT_VECTOR": ("vector", 3, np.float32),
+    "QUATERNION": ("value", 4, np.float32),
+    "FLOAT4": ("vector", 4, np.float32),
+    "FLOAT_COLOR": ("color", 4, np.float32),
+}
+
+
+def has_attribute(data: bpy.types.PointCloud, name: str) -> bool:
+    """Return whether the point cloud has an attribute of that name."""
+    return data.attributes.get(name) is not None
+
+
+def read_attribute(data: bpy.types.PointCloud, name: str) -> NDArray:
+    """Return a copy of a point attribute.
+
+    Returns
+    -------
+    (N,) or (N, components) array of the attribute's own type (float32, int32 or bool).
+
+    Raises
+    ------
+    KeyError : there is no such attribute.
+    """
+    attribute = data.attributes[name]
+    key, width, dtype = _LAYOUT[attribute.data_type]
+    values = np.empty(len(attribute.data) * width, dtype)
+    attribute.data.foreach_get(key, values)
+    return values.reshape(-1, width) if width > 1 else values
+
+
+def write_attribute(data: bpy.types.PointCloud, name: str, kind: str, values: NDArray) -> None:
+    """Store an array (N,) or (N, components) as a point attribute, replacing one of another type.
+
+    Parameters
+    ----------
+    kind : ``data_type`` of the attribute ("FLOAT_VECTOR", "QUATERNION", ...)
+    """
+    attribute = data.attributes.get(name)
+    if attribute is not None and (attribute.data_type != kind or attribute.domain != "POINT"):
+        data.attributes.remove(attribute)
+        attribute = None
+    if attribute is None:
+        attribute = data.attributes.new(name, kind, "POINT")
+    key, _, dtype = _LAYOUT[kind]
+    attribute.data.foreach_set(key, np.ascontiguousarray(values, dtype).ravel())
+
+
+def remove_attribute(data: bpy.types.PointCloud, name: str) -> None:
+    """Remove an attribute if it is there."""
+    attribute = data.attributes.get(name)
+    if attribute is not None:
+        data.attributes.remove(attribute)
