@@ -1,0 +1,76 @@
+"""Weight gradients of scattered points by moving least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating]
+THIN = 0.02  # neighbours thinner than this part of their width (0.02 in variance) determine no slope across
+
+
+def weight_gradients(
+    positions: Floats, indices: NDArray[np.integer], weights: Floats, neighbours: int = 16, chunk: int = 16384
+) -> Floats:
+    """Estimate the spatial gradients of normalised weights at the points that carry them.
+
+    Around every point each of its own K bones gets the linear function that fits that bone's weight at the
+    nearest points best (Gaussian-weighted moving least squares, Lancaster & Salkauskas 1981; Levin 1998).
+    Points of a surface say nothing about the slope across it: directions in which the neighbours hardly
+    extend are faded out, so that gradients of thin sheets are tangential. Finally the gradients are
+    projected to sum to 0, as weights that sum to 1 demand.
+
+    Parameters
+    ----------
+    positions : (N, 3) rest positions, metres; points in one place count once among the neighbours
+    indices : (N, K) bones
+    weights : (N, K) rows sum to 1
+    neighbours : number of nearest points used
+    chunk : points worked on at once
+
+    Returns
+    -------
+    (N, K, 3) in the dtype of ``weights``, 1/m; 0 where fewer than two places exist
+    """
+    from scipy.spatial import cKDTree
+
+    positions, weights = np.asarray(positions, dtype=np.float64), np.asarray(weights)
+    gradients = np.zeros((*weights.shape, 3), dtype=weights.dtype)
+    places = np.unique(positions, axis=0, return_index=True)[1]
+    count = min(neighbours + 1, len(places))  # the point itself is among them
+    if count < 2:
+        return gradients
+    tree = cKDTree(positions[places])
+    for start in range(0, len(positions), chunk):
+        rows = slice(start, start + chunk)
+        distances, nearest = tree.query(positions[rows], k=count)
+        nearest = places[nearest]
+        values = _values_at(indices[rows], indices[nearest], weights[nearest])
+        gradients[rows] = _linear_fit(positions[nearest], distances, values, weights[rows])
+    return gradients
+
+
+def _values_at(own: NDArray[np.integer], others: NDArray[np.integer], weights: Floats) -> Floats:
+    """Return the weights (C, M, K) that M neighbours give to a point's own K bones."""
+    values = np.zeros((*others.shape[:2], own.shape[1]))
+    for slot in range(others.shape[2]):
+        values += np.where(others[:, :, slot, None] == own[:, None, :], weights[:, :, slot, None], 0)
+    return values
+
+
+def _linear_fit(points: Floats, distances: Floats, values: Floats, weights: Floats) -> Floats:
+    """Return the slopes (C, K, 3) of values (C, M, K) over points (C, M, 3), summing to 0 over K."""
+    width = distances[:, -1:]
+    nearness = np.exp(-2 * (distances / np.maximum(width, np.finfo(float).tiny)) ** 2)
+    nearness /= nearness.sum(axis=1, keepdims=True)
+    offsets = points - np.einsum("cm,cmi->ci", nearness, points)[:, None]
+    residuals = values - np.einsum("cm,cmk->ck", nearness, values)[:, None]
+    weighted = nearness[..., None] * offsets
+    spread, axes = np.linalg.eigh(np.swapaxes(weighted, 1, 2) @ offsets)  # ascending
+    slopes = np.swapaxes(residuals, 1, 2) @ weighted @ axes  # (C, K, 3) along the axes
+    widest = spread[:, -1:]
+    ratio = np.maximum(spread, 0) / np.where(widest > 0, widest, 1)
+    # ratio^3 / (ratio^4 + THIN^4) is 1 / ratio for extents that matter and fades to 0 for those that do not.
+    inverse = ratio**3 / (ratio**4 + THIN**4) / np.where(widest > 0, widest, 1)
+    fitted = slopes * inverse[:, None, :] @ np.swapaxes(axes, 1, 2)
+    return fitted - weights[..., None] * fitted.sum(axis=1, keepdims=True)
