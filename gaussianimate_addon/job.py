@@ -84,10 +84,12 @@ class Job:
     def result(self) -> Any:
         """Return what ``work`` returned, or raise what went wrong."""
         assert self.done
-        error = self._error if self._worker is None else self._worker.error
-        if error is not None:
-            raise error
-        return self._worker.result  # pyright: ignore[reportOptionalMemberAccess]
+        if self._error is not None:
+            raise self._error
+        assert self._worker is not None
+        if self._worker.error is not None:
+            raise self._worker.error
+        return self._worker.result
 
     def cancel(self) -> None:
         """Stop at once: put back what ``prepare`` changed and leave the worker to end by itself."""

@@ -1,0 +1,98 @@
+"""Settings kept in the scene, and what is known about an object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import bpy
+
+
+class GaussianimateSettings(bpy.types.PropertyGroup):
+    """What the sidebar's buttons use; one set a scene."""
+
+    if TYPE_CHECKING:
+        max_bones: int
+        max_influences: int
+        joint_threshold: float
+        canonical_frame: int
+        splat_count: int
+        bake_directory: str
+        bake_space: str
+    else:
+        max_bones: bpy.props.IntProperty(
+            name="Skin Bones", description="Most bones that carry the splats", default=50, min=1, max=500
+        )
+        max_influences: bpy.props.IntProperty(
+            name="Influences", description="Most bones that move one splat", default=4, min=1, max=4
+        )
+        joint_threshold: bpy.props.FloatProperty(
+            name="Joint Threshold",
+            description="How clearly the motion must change along a limb to make a joint; higher gives fewer",
+            default=0.2,
+            min=0.01,
+            max=1.0,
+        )
+        canonical_frame: bpy.props.IntProperty(
+            name="Rest Frame",
+            description="Frame of the capture, counted from 0, that becomes the rest pose; best with limbs apart",
+            default=0,
+            min=0,
+        )
+        splat_count: bpy.props.IntProperty(
+            name="Splats",
+            description="Number of splats that cover a mesh",
+            default=30_000,
+            min=100,
+            max=2_000_000,
+        )
+        bake_directory: bpy.props.StringProperty(
+            name="Folder", description="Folder for the baked frames", default="//bake/", subtype="DIR_PATH"
+        )
+        bake_space: bpy.props.EnumProperty(
+            name="Space",
+            items=(
+                ("WORLD", "World", "As placed in the scene, in the axes of the imported file"),
+                ("OBJECT", "Object", "In the object's own space"),
+            ),
+            default="WORLD",
+        )
+
+
+class GaussianimateObject(bpy.types.PropertyGroup):
+    """What import and rig building had to say about an object, one sentence a line."""
+
+    if TYPE_CHECKING:
+        import_notes: str
+        rig_notes: str
+    else:
+        import_notes: bpy.props.StringProperty()
+        rig_notes: bpy.props.StringProperty()
+
+
+CLASSES = (GaussianimateSettings, GaussianimateObject)
+
+
+def scene_settings(context: bpy.types.Context) -> GaussianimateSettings:
+    """Return the extension's settings of the active scene."""
+    return cast("GaussianimateSettings", context.scene.gaussianimate)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def object_notes(object: bpy.types.Object) -> GaussianimateObject:
+    """Return what is noted about an object."""
+    return cast("GaussianimateObject", object.gaussianimate)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def register() -> None:
+    """Add the settings to scenes and objects."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    bpy.types.Scene.gaussianimate = bpy.props.PointerProperty(type=GaussianimateSettings)  # pyright: ignore[reportAttributeAccessIssue]
+    bpy.types.Object.gaussianimate = bpy.props.PointerProperty(type=GaussianimateObject)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def unregister() -> None:
+    """Undo :func:`register`."""
+    del bpy.types.Object.gaussianimate  # pyright: ignore[reportAttributeAccessIssue]
+    del bpy.types.Scene.gaussianimate  # pyright: ignore[reportAttributeAccessIssue]
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)
