@@ -64,7 +64,9 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
     return np.maximum(field, _lines(ends, field.shape)) if ends else field
 
 
-def _lines(ends: list[tuple[NDArray[np.int64], NDArray[np.int64]]], shape: tuple[int, ...]) -> NDArray[np.float32]:
+def _lines(
+    ends: list[tuple[NDArray[np.int64], NDArray[np.int64]]], shape: tuple[int, ...]
+) -> NDArray[np.float32]:
     """Voxel lines (X, Y, Z) between pairs of voxels, three voxels thick."""
     a, b = (np.concatenate(side) for side in zip(*ends, strict=True))
     steps = 2 * int(np.ceil(np.abs(a - b).max())) + 2

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 _FACES = ((0, 4, 6, 2), (1, 3, 7, 5), (0, 1, 5, 4), (2, 6, 7, 3), (0, 2, 3, 1), (4, 5, 7, 6))
 _EDGES = tuple((c, c | 1 << axis) for axis in range(3) for c in range(8) if not c >> axis & 1)
 _EDGE_OF = {frozenset(corners): e for e, corners in enumerate(_EDGES)}
-_FACES_OF_EDGE = tuple(frozenset(f for f, face in enumerate(_FACES) if {a, b} <= set(face)) for a, b in _EDGES)
+_FACES_OF_EDGE = tuple(
+    frozenset(f for f, face in enumerate(_FACES) if {a, b} <= set(face)) for a, b in _EDGES
+)
 
 
 def marching_cubes(

@@ -94,7 +94,9 @@ def close_mesh(
         faces = np.concatenate([faces, fans])
     _, part = _labels(directed_edges(faces), len(vertices))
     a, b, c = vertices[faces.T]
-    volume = np.bincount(part[faces[:, 0]], np.einsum("ij,ij->i", a, np.cross(b, c)), minlength=part.max() + 1)
+    volume = np.bincount(
+        part[faces[:, 0]], np.einsum("ij,ij->i", a, np.cross(b, c)), minlength=part.max() + 1
+    )
     inverted = volume[part[faces[:, 0]]] < 0
     faces[inverted] = faces[inverted, ::-1]
     return vertices, faces
@@ -131,7 +133,10 @@ def fill_mesh(vertices: NDArray[np.float64], faces: NDArray[np.int64], grid: Gri
         a, b, c = tri[t].transpose(1, 0, 2)
         normal = np.cross(b - a, c - a)
         height = np.divide(
-            ((xy - a[:, :2]) * normal[:, :2]).sum(1), normal[:, 2], out=np.zeros(len(t)), where=normal[:, 2] != 0
+            ((xy - a[:, :2]) * normal[:, :2]).sum(1),
+            normal[:, 2],
+            out=np.zeros(len(t)),
+            where=normal[:, 2] != 0,
         )
         k = np.clip(np.ceil(a[:, 2] - height), 0, grid.shape[2]).astype(np.int64)
         np.add.at(crossings, (xy[:, 0], xy[:, 1], k), -sign)  # going up, a surface that looks down is entered

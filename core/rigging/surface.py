@@ -111,7 +111,10 @@ def _ball_radii(points: NDArray[np.float64], scales: NDArray[np.floating] | None
 
 def _coarsest(voxel: float, points: NDArray[np.float64], radius: NDArray[np.float64]) -> float:
     """Voxel edge of at least `voxel` whose grid stays within MAX_VOXELS."""
-    while np.prod(np.array(Grid.around(points, voxel, float(radius.max(initial=0)) + voxel).shape, float)) > MAX_VOXELS:
+    while (
+        np.prod(np.array(Grid.around(points, voxel, float(radius.max(initial=0)) + voxel).shape, float))
+        > MAX_VOXELS
+    ):
         voxel *= 1.1
     return voxel
 
@@ -135,9 +138,7 @@ def _mesh_field(
     return field
 
 
-def _point_field(
-    points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid
-) -> NDArray[np.float32]:
+def _point_field(points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid) -> NDArray[np.float32]:
     solid = fill_points(points, np.maximum(radius, 1.5 * grid.voxel), grid)
     return ndimage.gaussian_filter(solid.astype(np.float32), 0.8)
 

@@ -1,0 +1,195 @@
+"""The graph that a curve skeleton is whittled from: nodes that own patches of a surface."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..progress import Progress
+
+
+class CurveGraph:
+    """Nodes with the surface vertices they own, edges where owned patches touch.
+
+    Parameters
+    ----------
+    nodes : (S, 3) positions
+    label : (V,) node that owns each surface vertex
+    links : (E, 2) edges of the surface
+    vertices : (V, 3) surface
+    area : (V,) area each vertex stands for
+    """
+
+    def __init__(
+        self,
+        nodes: NDArray[np.float64],
+        label: NDArray[np.int64],
+        links: NDArray[np.int64],
+        vertices: NDArray[np.float64],
+        area: NDArray[np.float64],
+    ) -> None:
+        self.position = {k: p for k, p in enumerate(nodes)}
+        self.label = label.copy()
+        self.vertices, self.area = vertices, area
+        self.weight = dict(enumerate(np.bincount(label, area, len(nodes)).tolist()))
+        pairs = np.unique(np.sort(label[links], axis=1), axis=0)
+        self.near: dict[int, set[int]] = {k: set() for k in self.position}
+        for a, b in pairs[pairs[:, 0] != pairs[:, 1]].tolist():
+            self.near[a].add(b)
+            self.near[b].add(a)
+        self.merged = np.arange(len(nodes))
+
+    # ------------------------------------------------------------ topology
+
+    def merge(self, kept: int, gone: int) -> None:
+        """Collapse the edge between two nodes into `kept`."""
+        total = self.weight[kept] + self.weight[gone]
+        share = self.weight[gone] / total if total > 0 else 0.5
+        self.position[kept] = (1 - share) * self.position[kept] + share * self.position.pop(gone)
+        self.weight[kept] = total
+        del self.weight[gone]
+        for n in self.near.pop(gone):
+            self.near[n].discard(gone)
+            if n != kept:
+                self.near[n].add(kept)
+                self.near[kept].add(n)
+        self.merged[self.merged == gone] = kept
+
+    def length(self, a: int, b: int) -> float:
+        """Distance of two nodes."""
+        return float(np.linalg.norm(self.position[a] - self.position[b]))
+
+    def thin(self, genus: int, smallest_loop: float) -> None:
+        """Collapse triangles, then the shortest loops until only genuine handles are left.
+
+        A surface of genus g encloses a body with g loops: more are left-overs of an incomplete contraction, and
+        loops shorter than `smallest_loop` metres are welds of the voxel grid.
+        """
+        while (edge := self._shortest_triangle_edge()) is not None:
+            self.merge(*edge)
+        while self.loops() > 0:
+            loop = self._shortest_loop()
+            pairs = list(zip(loop, loop[1:] + loop[:1], strict=True))
+            if self.loops() <= genus and sum(self.length(a, b) for a, b in pairs) >= smallest_loop:
+                break
+            for node in loop[1:]:
+                self.merge(loop[0], node)
+
+    def loops(self) -> int:
+        """Number of independent cycles of the connected graph."""
+        return sum(map(len, self.near.values())) // 2 - len(self.near) + 1
+
+    def _shortest_triangle_edge(self) -> tuple[int, int] | None:
+        best, found = np.inf, None
+        for a, others in self.near.items():
+            for b in others:
+                if a < b and self.near[b] & others:
+                    length = self.length(a, b)
+                    if length < best:
+                        best, found = length, (a, b)
+        return found
+
+    def _shortest_loop(self) -> list[int]:
+        """Nodes of a cycle with the fewest edges, ties by metric length."""
+        best: tuple[int, float, list[int]] | None = None
+        for a in sorted(self.near):
+            for b in sorted(self.near[a]):
+                path = self._path(a, b) if a < b else None
+                if path is None or (best and len(path) > best[0]):
+                    continue
+                metric = sum(self.length(p, q) for p, q in zip(path, path[1:] + path[:1], strict=True))
+                if best is None or (len(path), metric) < best[:2]:
+                    best = (len(path), metric, path)
+        if best is None:
+            raise ValueError("the graph has no cycle")
+        return best[2]
+
+    def _path(self, a: int, b: int) -> list[int] | None:
+        """Fewest-edges path from a to b that avoids the edge a-b."""
+        back = {a: a}
+        queue = deque([a])
+        while queue:
+            n = queue.popleft()
+            for m in sorted(self.near[n]):
+                if m in back or (n == a and m == b):
+                    continue
+                back[m] = n
+                if m == b:
+                    path = [b]
+                    while path[-1] != a:
+                        path.append(back[path[-1]])
+                    return path
+                queue.append(m)
+        return None
+
+    # ------------------------------------------------------------ geometry
+
+    def centre(self) -> None:
+        """Move every node to the centroid of the surface it owns."""
+        self.label = self.merged[self.label]
+        total = np.bincount(self.label, self.area, len(self.merged))
+        sums = np.stack(
+            [np.bincount(self.label, self.area * self.vertices[:, k], len(self.merged)) for k in range(3)], 1
+        )
+        for n in self.position:
+            if total[n] > 0:
+                self.position[n] = sums[n] / total[n]
+
+    def radius(self, node: int) -> float:
+        """Mean distance of a node to the surface it owns."""
+        mine = self.label == node
+        return (
+            float(np.linalg.norm(self.vertices[mine] - self.position[node], axis=1).mean())
+            if mine.any()
+            else 0.0
+        )
+
+    def branches(self) -> list[list[int]]:
+        """Paths between nodes of degree other than 2 (ends included); closed loops start anywhere."""
+        stops = [n for n in sorted(self.near) if len(self.near[n]) != 2]
+        paths, seen = [], set()
+        for start in stops or sorted(self.near)[:1]:
+            for step in sorted(self.near[start]):
+                if (start, step) in seen:
+                    continue
+                path = [start, step]
+                while len(self.near[path[-1]]) == 2 and path[-1] != start:
+                    path.append(next(n for n in sorted(self.near[path[-1]]) if n != path[-2]))
+                seen |= {(path[0], path[1]), (path[-1], path[-2])}
+                paths.append(path)
+        return paths
+
+    def prune(self) -> None:
+        """Drop end branches that stay within the body they branch from, shortest first."""
+        while True:
+            twigs = []
+            for path in self.branches():
+                if len(self.near[path[0]]) == 1:
+                    path = path[::-1]
+                if len(self.near[path[-1]]) != 1 or len(self.near[path[0]]) < 3:
+                    continue
+                length = sum(self.length(a, b) for a, b in zip(path, path[1:], strict=False))
+                ratio = length / max(self.radius(path[0]), 1e-12)
+                twigs.append((ratio, path))
+            twigs = [t for t in twigs if t[0] < 1.0]
+            if not twigs:
+                return
+            _, path = min(twigs)
+            for node in path[1:]:
+                at = self.position[path[0]]
+                self.merge(path[0], node)
+                self.position[path[0]] = at
+            self.label = self.merged[self.label]
+
+    def refine(self, spacing: float, progress: Progress) -> None:
+        """Smooth."""
+
+    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Nodes (M, 3), edges (E, 2) and owner of each surface vertex (V,), renumbered."""
+        names = sorted(self.position)
+        number = np.full(len(self.merged), -1)
+        number[names] = np.arange(len(names))
+        edges = sorted((number[a], number[b]) for a in names for b in self.near[a] if a < b)
+        return np.array([self.position[n] for n in names]), np.reshape(edges, (-1, 2)), number[self.label]
