@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,13 +14,30 @@ from .svd3 import covariance_axes, polar_rotation
 Floats = NDArray[np.floating]
 
 
+STILL, TURNED, BENT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Splats after a linear map.
+
+    rotations : (N, 4) in the hemisphere of the quaternions they come from
+    scales : (N, 3)
+    sh : (N, (degree + 1)^2, 3) or None
+    degenerate : (N,) bool; R is not finite or too large, the splat keeps its shape and colours
+    inverted : (N,) bool; det R <= 0
+    """
+
+    rotations: Floats
+    scales: Floats
+    sh: Floats | None
+    degenerate: NDArray[np.bool_]
+    inverted: NDArray[np.bool_]
+
+
 def deform_shapes(
-    rotations: Floats,
-    scales: Floats,
-    sh: Floats | None,
-    jacobians: Floats,
-    scale_floor: float = 0.0,
-) -> tuple[Floats, Floats, Floats | None, NDArray[np.bool_]]:
+    rotations: Floats, scales: Floats, sh: Floats | None, jacobians: Floats, scale_floor: float = 0.0
+) -> Shapes:
     """Factor R Sigma R^T into rotation and scales, and turn the colours by the rotation nearest to R.
 
     With ``A = R Q diag(s) = U diag(s') V^T`` the new covariance is ``U diag(s'^2) U^T``: V is discarded.
@@ -32,54 +51,39 @@ def deform_shapes(
     rotations : (N, 4) unit wxyz
     scales : (N, 3) >= 0, zeros allowed
     sh : (N, (degree + 1)^2, 3), or None to leave colours out
-    jacobians : (N, 3, 3), or (1, 3, 3) for all
+    jacobians : (N, 3, 3) R, in the dtype of the rotations
     scale_floor : no scale is made smaller than this by a deformation (those below it already stay)
-
-    Returns
-    -------
-    rotations, scales, sh : new arrays. New quaternions lie in the hemisphere of the old ones
-    degenerate : (N,) bool; where R is not finite or too large, and the splat keeps its shape and colours
     """
-    rotations, scales, sh = rotations.copy(), scales.copy(), None if sh is None else sh.copy()
-    size = np.abs(jacobians).max(axis=(1, 2), initial=0)
-    usable = size < np.sqrt(np.finfo(rotations.dtype).max)  # False for NaN too
-    kind = _kinds(np.where(usable[:, None, None], jacobians, 0))
-    kind[~usable] = STILL
-    degenerate = np.broadcast_to(~usable, len(rotations)).copy()
-    if len(kind) == 1:
-        kind, jacobians = (
-            np.broadcast_to(kind, len(rotations)),
-            np.broadcast_to(jacobians, (len(rotations), 3, 3)),
-        )
+    new_rotations, new_scales = rotations.copy(), scales.copy()
+    new_sh = None if sh is None else sh.copy()
+    usable = np.abs(jacobians).max(axis=(1, 2), initial=0) < np.finfo(jacobians.dtype).max ** 0.25
+    degenerate = ~usable  # True for NaN too
+    jacobians = np.where(usable[:, None, None], jacobians, np.eye(3, dtype=jacobians.dtype))
+    kind, inverted = _kinds(jacobians)
     for which, update in ((TURNED, _turn), (BENT, _bend)):
         rows = np.flatnonzero(kind == which)
-        if len(rows):
-            r, s, c, bad = update(
-                rotations[rows], scales[rows], None if sh is None else sh[rows], jacobians[rows]
-            )
-            s = np.maximum(s, np.minimum(scales[rows], scale_floor))
-            good, kept = rows[~bad], ~bad
-            rotations[good], scales[good] = r[kept], s[kept]
-            if sh is not None and c is not None:
-                sh[good] = c[kept]
-            degenerate[rows[bad]] = True
-    return rotations, scales, sh, degenerate
+        if not len(rows):
+            continue
+        turned, stretched, turns = update(rotations[rows], scales[rows], jacobians[rows])
+        bad = ~(np.isfinite(stretched).all(axis=1) & np.isfinite(turned).all(axis=1))
+        degenerate[rows[bad]] = True
+        rows, kept = rows[~bad], ~bad
+        new_rotations[rows] = _same_hemisphere(turned[kept], rotations[rows])
+        new_scales[rows] = np.maximum(stretched[kept], np.minimum(scales[rows], scale_floor))
+        if new_sh is not None:
+            new_sh[rows] = rotate_sh(new_sh[rows], turns[kept])
+    return Shapes(new_rotations, new_scales, new_sh, degenerate, inverted)
 
 
-STILL, TURNED, BENT = 0, 1, 2
-
-
-def _kinds(jacobians: Floats) -> NDArray[np.int8]:
-    """Say of each R (N, 3, 3) whether it is the identity, another rotation, or neither."""
+def _kinds(jacobians: Floats) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """Say of each R (N, 3, 3) whether it is STILL, TURNED or BENT, and whether det R <= 0."""
     tolerance = 16 * np.finfo(jacobians.dtype).eps
     eye = np.eye(3, dtype=jacobians.dtype)
     still = np.abs(jacobians - eye).max(axis=(1, 2), initial=0) <= tolerance
-    with np.errstate(over="ignore"):
-        gram = np.swapaxes(jacobians, -1, -2) @ jacobians
-        turned = (np.abs(gram - eye).max(axis=(1, 2), initial=0) <= tolerance) & (
-            np.linalg.det(jacobians) > 0
-        )
-    return np.where(still, STILL, np.where(turned, TURNED, BENT)).astype(np.int8)
+    gram = np.swapaxes(jacobians, -1, -2) @ jacobians
+    inverted = np.linalg.det(jacobians) <= 0
+    turned = (np.abs(gram - eye).max(axis=(1, 2), initial=0) <= tolerance) & ~inverted
+    return np.where(still, STILL, np.where(turned, TURNED, BENT)).astype(np.int8), inverted
 
 
 def _same_hemisphere(quaternions: Floats, reference: Floats) -> Floats:
@@ -87,19 +91,15 @@ def _same_hemisphere(quaternions: Floats, reference: Floats) -> Floats:
     return np.where(flip[:, None], -quaternions, quaternions)
 
 
-Shapes = tuple[Floats, Floats, Floats | None, NDArray[np.bool_]]
+def _turn(rotations: Floats, scales: Floats, turns: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return rotations, scales and turns of splats under rotations."""
+    turned = quaternion_multiply(matrix_to_quaternion(turns), rotations)
+    return normalize_quaternions(turned), scales, turns
 
 
-def _turn(rotations: Floats, scales: Floats, sh: Floats | None, turns: Floats) -> Shapes:
-    turned = normalize_quaternions(quaternion_multiply(matrix_to_quaternion(turns), rotations))
-    turned = _same_hemisphere(turned, rotations)
-    return turned, scales, None if sh is None else rotate_sh(sh, turns), np.zeros(len(rotations), bool)
-
-
-def _bend(rotations: Floats, scales: Floats, sh: Floats | None, jacobians: Floats) -> Shapes:
+def _bend(rotations: Floats, scales: Floats, jacobians: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return rotations, scales and turns of splats under any linear maps."""
     frames = quaternion_to_matrix(rotations)
     turns = polar_rotation(jacobians)
-    axes, new_scales = covariance_axes(jacobians @ frames * scales[:, None, :], turns @ frames)
-    quaternions = _same_hemisphere(matrix_to_quaternion(axes), rotations)
-    bad = ~(np.isfinite(new_scales).all(axis=1) & np.isfinite(quaternions).all(axis=1))
-    return quaternions, new_scales, None if sh is None else rotate_sh(sh, turns), bad
+    axes, stretched = covariance_axes(jacobians @ frames * scales[:, None, :], turns @ frames)
+    return matrix_to_quaternion(axes), stretched, turns

@@ -25,78 +25,101 @@ identity).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cloud import GaussianCloud
 from ..errors import RigError
-from ..skinning.skin import STATIC, Skin
+from ..skinning.skin import Skin
+from .blend import BlendMode, chunked_blends
 from .covariance import deform_shapes
 
 Floats = NDArray[np.floating]
+Parents = NDArray[np.integer] | None
 CHUNK = 2048  # splats; temporaries of about 1 MB stay in the cache of a core
-Blend = Literal["linear", "dual_quaternion"]
 
 
 @dataclass(frozen=True)
 class DeformReport:
     """What a deformation met.
 
-    degenerate : (N,) bool; the map was not finite there, the splat kept its shape (or its place)
+    degenerate : (N,) bool; the motion or its derivative was not finite there, and the splat kept its place
+        or its shape
     inverted : (N,) bool; det R <= 0, the splat is turned inside out (its covariance is right all the same)
     """
 
     degenerate: NDArray[np.bool_]
     inverted: NDArray[np.bool_]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One sentence on each kind of trouble, for the user's report."""
+        found = (
+            (self.degenerate, "could not follow a transform that is not finite and kept their shape"),
+            (self.inverted, "are turned inside out by this pose"),
+        )
+        return tuple(f"{mask.sum()} splats {what}" for mask, what in found if mask.any())
 
-def deform_points(positions: Floats, skin: Skin, transforms: Floats, chunk: int = CHUNK) -> Floats:
-    """Return posed positions (N, 3) by linear blend skinning.
+
+def deform_points(
+    positions: Floats,
+    skin: Skin,
+    transforms: Floats,
+    chunk: int = CHUNK,
+    blend: BlendMode = "linear",
+    parents: Parents = None,
+) -> Floats:
+    """Return posed positions (N, 3), by linear blend skinning unless told otherwise.
 
     Parameters
     ----------
     positions : (N, 3) rest positions, metres
     skin : N rows
     transforms : (B, 3, 4) rest -> pose, in the space of the positions
+    chunk : splats worked on at once
+    blend : "linear" or "dual_quaternion" (`dual_quaternion.py`)
+    parents : (B,) parent bones, -1 for roots, used by dual quaternions only
 
     Raises
     ------
     RigError : skin and positions, or skin and transforms, do not fit
     """
     moved = np.empty_like(positions)
-    for rows, blend in _chunks(positions, skin, transforms, chunk):
-        moved[rows] = positions[rows] + blend.displacement
+    for rows, part in chunked_blends(positions, skin, transforms, chunk, blend, parents):
+        moved[rows] = positions[rows] + part.displacement
     return moved
 
 
-def jacobians(
-    positions: Floats, skin: Skin, transforms: Floats, elastic: float | Floats = 1.0, chunk: int = CHUNK
-) -> Floats:
-    """Return R = R_rigid + elastic R_elastic (N, 3, 3) of linear blend skinning; see the module's equations.
-
-    Parameters
-    ----------
-    elastic : eta, scalar or (N,); 1 is the derivative of `deform_points`, 0 ignores the weights' gradients
-    """
-    result = np.empty((len(positions), 3, 3), dtype=positions.dtype)
-    for rows, blend in _chunks(positions, skin, transforms, chunk):
-        result[rows] = blend.jacobian(_per_row(elastic, rows, len(positions)))
-    return result
-
-
 def jacobian_terms(
-    positions: Floats, skin: Skin, transforms: Floats, chunk: int = CHUNK
+    positions: Floats,
+    skin: Skin,
+    transforms: Floats,
+    chunk: int = CHUNK,
+    blend: BlendMode = "linear",
+    parents: Parents = None,
 ) -> tuple[Floats, Floats]:
-    """Return R_rigid and R_elastic, each (N, 3, 3)."""
-    rigid = jacobians(positions, skin, transforms, 0.0, chunk)
+    """Return R_rigid and R_elastic, each (N, 3, 3); parameters as for `deform_points`."""
+    rigid = np.empty((len(positions), 3, 3), dtype=positions.dtype)
     elastic = np.empty_like(rigid)
-    for rows, blend in _chunks(positions, skin, transforms, chunk):
-        elastic[rows] = blend.elastic()
+    for rows, part in chunked_blends(positions, skin, transforms, chunk, blend, parents):
+        rigid[rows], elastic[rows] = part.rigid, part.elastic
     return rigid, elastic
+
+
+def jacobians(
+    positions: Floats,
+    skin: Skin,
+    transforms: Floats,
+    elastic: float | Floats = 1.0,
+    chunk: int = CHUNK,
+    blend: BlendMode = "linear",
+    parents: Parents = None,
+) -> Floats:
+    """Return R = R_rigid + elastic R_elastic, (N, 3, 3); parameters as for `deform_cloud`."""
+    rigid, extra = jacobian_terms(positions, skin, transforms, chunk, blend, parents)
+    return rigid + _strengths(elastic, len(positions), rigid.dtype)[:, None, None] * extra
 
 
 def deform_cloud(
@@ -107,25 +130,33 @@ def deform_cloud(
     rotate_sh: bool = True,
     chunk: int = CHUNK,
     scale_floor: float | None = None,
+    blend: BlendMode = "linear",
+    parents: Parents = None,
 ) -> GaussianCloud:
     """Return the posed cloud, ready to be written: positions, rotations, scales and colours.
 
-    Opacities never change. A splat under identity transforms comes back bit by bit.
+    Opacities never change. A splat whose bones are at rest comes back bit by bit.
 
     Parameters
     ----------
     cloud : N splats at rest
     skin : N rows
     transforms : (B, 3, 4) rest -> pose, in the space of the cloud
-    elastic : eta, scalar or (N,) (`elastic_limits` says how much a pose bears)
+    elastic : eta, scalar or (N,); 1 follows the blended motion to first order, 0 ignores the gradients of
+        the weights (`elastic_limits` says how much a pose bears)
     rotate_sh : turn colours with the splats
+    chunk : splats worked on at once
     scale_floor : smallest scale a deformation may leave, metres; None: 1e-7 of the cloud's diagonal
+    blend : "linear" or "dual_quaternion"
+    parents : (B,) parent bones, -1 for roots, used by dual quaternions only
 
     Raises
     ------
     RigError : skin and cloud, or skin and transforms, do not fit
     """
-    return deform_with_report(cloud, skin, transforms, elastic, rotate_sh, chunk, scale_floor)[0]
+    return deform_with_report(
+        cloud, skin, transforms, elastic, rotate_sh, chunk, scale_floor, blend, parents
+    )[0]
 
 
 def deform_with_report(
@@ -136,28 +167,23 @@ def deform_with_report(
     rotate_sh: bool = True,
     chunk: int = CHUNK,
     scale_floor: float | None = None,
+    blend: BlendMode = "linear",
+    parents: Parents = None,
 ) -> tuple[GaussianCloud, DeformReport]:
     """Do what `deform_cloud` does and say where it met degenerate or inverted splats."""
-    n = len(cloud)
+    eta = _strengths(elastic, len(cloud), cloud.positions.dtype)
     floor = 1e-7 * diagonal(cloud.positions) if scale_floor is None else scale_floor
-    positions, rotations, scales = np.empty_like(cloud.positions), cloud.rotations.copy(), cloud.scales.copy()
-    sh = cloud.sh.copy()
-    degenerate, inverted = np.zeros(n, bool), np.zeros(n, bool)
-    for rows, blend in _chunks(cloud.positions, skin, transforms, chunk):
-        moved = cloud.positions[rows] + blend.displacement
-        lost = ~np.isfinite(moved).all(axis=1)
-        positions[rows] = np.where(lost[:, None], cloud.positions[rows], moved)
-        r = blend.jacobian(_per_row(elastic, rows, n))
-        colours = cloud.sh[rows] if rotate_sh and cloud.sh_degree else None
-        rotations[rows], scales[rows], turned, bad = deform_shapes(
-            cloud.rotations[rows], cloud.scales[rows], colours, r, floor
-        )
-        if turned is not None:
-            sh[rows] = turned
-        degenerate[rows] = bad | lost
-        with np.errstate(invalid="ignore", over="ignore"):
-            inverted[rows] = np.linalg.det(r) <= 0
-    posed = GaussianCloud(positions, rotations, scales, cloud.opacities.copy(), sh)
+    posed = GaussianCloud(**{name: getattr(cloud, name).copy() for name in cloud.__dataclass_fields__})
+    degenerate, inverted = np.zeros(len(cloud), bool), np.zeros(len(cloud), bool)
+    for rows, part in chunked_blends(cloud.positions, skin, transforms, chunk, blend, parents):
+        posed.positions[rows] += part.displacement
+        r = part.rigid + eta[rows, None, None] * part.elastic
+        colours = cloud.sh[rows] if rotate_sh else None
+        shapes = deform_shapes(cloud.rotations[rows], cloud.scales[rows], colours, r, floor)
+        posed.rotations[rows], posed.scales[rows] = shapes.rotations, shapes.scales
+        if shapes.sh is not None:
+            posed.sh[rows] = shapes.sh
+        degenerate[rows], inverted[rows] = shapes.degenerate | part.lost, shapes.inverted
     return posed, DeformReport(degenerate, inverted)
 
 
@@ -167,76 +193,9 @@ def diagonal(positions: Floats) -> float:
     return float(np.linalg.norm(np.ptp(finite, axis=0))) if len(finite) else 0.0
 
 
-@dataclass(frozen=True)
-class _Blend:
-    """Blended bones at C splats: displacements u_j of each influence, their mean, and the mean of A_j - 1."""
-
-    influences: Floats  # (C, K, 3) T_j p - p
-    displacement: Floats  # (C, 3) p' - p
-    linear: Floats  # (C, 3, 3) R_rigid - 1
-    gradients: Floats  # (C, K, 3)
-
-    def elastic(self) -> Floats:
-        """Return R_elastic (C, 3, 3)."""
-        relative = self.influences - self.displacement[:, None]
-        return np.swapaxes(relative, 1, 2) @ self.gradients
-
-    def jacobian(self, eta: float | Floats) -> Floats:
-        """Return R (C, 3, 3) for eta, scalar or (C,)."""
-        r = self.linear + np.eye(3, dtype=self.linear.dtype)
-        if np.ndim(eta) == 0 and eta == 0:
-            return r
-        eta = np.asarray(eta, dtype=r.dtype)
-        return r + eta[..., None, None] * self.elastic()
-
-
-def _per_row(value: float | Floats, rows: slice, count: int) -> float | Floats:
-    if np.ndim(value) == 0:
-        return value
-    value = np.asarray(value)
-    if value.shape != (count,):
-        raise RigError(f"The elastic strength has shape {value.shape}, but the cloud has {count} splats")
-    return value[rows]
-
-
-def _chunks(positions: Floats, skin: Skin, transforms: Floats, chunk: int) -> Iterator[tuple[slice, _Blend]]:
-    check_fit(len(positions), skin, len(transforms))
-    dtype = positions.dtype
-    finite = positions[np.isfinite(positions).all(axis=1)]
-    centre = finite.mean(axis=0, dtype=np.float64) if len(finite) else np.zeros(3)
-    transforms = np.asarray(transforms, dtype=np.float64).reshape(-1, 3, 4)
-    # Displacement form about the centre; the last row is the static bone, which index -1 finds.
-    moves = np.zeros((len(transforms) + 1, 3, 4))
-    moves[:-1, :, :3] = transforms[:, :, :3] - np.eye(3)
-    moves[:-1, :, 3] = moves[:-1, :, :3] @ centre + transforms[:, :, 3]
-    moves = moves.astype(dtype)
-    for start in range(0, len(positions), chunk):
-        rows = slice(start, start + chunk)
-        local = (positions[rows] - centre).astype(dtype)
-        yield rows, _blend(local, skin.indices[rows], skin.weights[rows], skin.gradients[rows], moves)
-
-
-def _blend(
-    local: Floats, indices: NDArray[np.int32], weights: Floats, gradients: Floats, moves: Floats
-) -> _Blend:
-    influences = np.empty((*indices.shape, 3), dtype=local.dtype)
-    total = np.zeros((len(local), 3, 4), dtype=local.dtype)
-    for slot in range(indices.shape[1]):
-        move = moves[indices[:, slot]]
-        influences[:, slot] = (move[:, :, :3] @ local[:, :, None])[..., 0] + move[:, :, 3]
-        total += weights[:, slot, None, None].astype(local.dtype) * move
-    displacement = np.einsum("ck,cki->ci", weights.astype(local.dtype), influences)
-    return _Blend(influences, displacement, total[:, :, :3], gradients.astype(local.dtype, copy=False))
-
-
-def check_fit(count: int, skin: Skin, bone_count: int) -> None:
-    """Raise `RigError` unless the skin has ``count`` rows and no index beyond ``bone_count``."""
-    if len(skin) != count:
-        raise RigError(
-            f"The skin has {len(skin)} rows but the cloud {count} splats; build the rig for this cloud"
-        )
-    if skin.indices.size and (skin.indices.max() >= bone_count or skin.indices.min() < STATIC):
-        worst = skin.indices.max() if skin.indices.max() >= bone_count else skin.indices.min()
-        raise RigError(
-            f"The skin names bone {worst}, but there are only {bone_count} bone transforms; rebuild the rig"
-        )
+def _strengths(elastic: float | Floats, count: int, dtype: np.dtype) -> Floats:
+    """Return eta as (N,)."""
+    eta = np.asarray(elastic, dtype=dtype)
+    if eta.shape not in ((), (count,)):
+        raise RigError(f"The elastic strength has shape {eta.shape}, but the cloud has {count} splats")
+    return np.broadcast_to(eta, (count,))

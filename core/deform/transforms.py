@@ -9,6 +9,8 @@ from ..cloud import GaussianCloud
 from ..errors import RigError
 from ..rotations import affine_inverse, affine_multiply
 from .covariance import deform_shapes
+from .sh import rotate_sh
+from .svd3 import polar_rotation
 
 Floats = NDArray[np.floating]
 SINGLE_PRECISION = 2e-6
@@ -114,7 +116,9 @@ def transform_cloud(cloud: GaussianCloud, matrix: Floats) -> GaussianCloud:
     linear, offset = matrix[:, :3], matrix[:, 3]
     moved = cloud.positions @ linear.T + offset
     positions = moved.astype(cloud.positions.dtype, copy=False)
-    rotations, scales, sh, _ = deform_shapes(
-        cloud.rotations, cloud.scales, cloud.sh, linear[None].astype(cloud.rotations.dtype)
-    )
-    return GaussianCloud(positions, rotations, scales, cloud.opacities.copy(), sh)
+    everywhere = np.broadcast_to(linear.astype(cloud.rotations.dtype), (len(cloud), 3, 3))
+    shapes = deform_shapes(cloud.rotations, cloud.scales, None, everywhere)
+    sh = cloud.sh.copy()
+    if len(cloud) and not np.array_equal(linear, np.eye(3)):
+        sh = rotate_sh(sh, polar_rotation(linear[None])[0])
+    return GaussianCloud(positions, shapes.rotations, shapes.scales, cloud.opacities.copy(), sh)
