@@ -22,11 +22,11 @@ def sh_basis(directions: Floats, degree: int) -> Floats:
     basis is the orthonormal real one times (-1)^m.
     """
     directions = np.asarray(directions)
-    bands = [_band(degree_, *np.moveaxis(directions, -1, 0)) for degree_ in range(degree + 1)]
+    bands = [evaluate_band(degree_, *np.moveaxis(directions, -1, 0)) for degree_ in range(degree + 1)]
     return np.stack([value for band in bands for value in band], axis=-1)
 
 
-def _band(degree: int, x: Floats, y: Floats, z: Floats) -> list[Floats]:
+def evaluate_band(degree: int, x: Floats, y: Floats, z: Floats) -> list[Floats]:
     """Return the 2 degree + 1 basis functions of one band, each shaped like x."""
     if degree == 0:
         return [np.full_like(x, SH_C0)]
@@ -49,7 +49,7 @@ def _band(degree: int, x: Floats, y: Floats, z: Floats) -> list[Floats]:
 
 
 @cache
-def _band_samples(degree: int) -> tuple[Floats, Floats]:
+def band_samples(degree: int) -> tuple[Floats, Floats]:
     """Return 2 degree + 1 directions (D, 3) at which band ``degree`` is well determined, and the inverse
     (D, D).
 
@@ -58,7 +58,7 @@ def _band_samples(degree: int) -> tuple[Floats, Floats]:
     k = np.arange(400) + 0.5
     z, turn = 1 - 2 * k / 400, np.pi * (1 + 5**0.5) * k
     sphere = np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=-1)
-    rows = np.stack(_band(degree, *sphere.T), axis=-1)
+    rows = np.stack(evaluate_band(degree, *sphere.T), axis=-1)
     rest, chosen = rows.copy(), []
     for _ in range(2 * degree + 1):
         chosen.append(int(np.argmax((rest**2).sum(axis=1))))
@@ -86,10 +86,10 @@ def rotate_sh(sh: Floats, rotations: Floats) -> Floats:
     rotated = sh.copy()
     for degree in range(1, round(sh.shape[1] ** 0.5)):
         band = slice(degree**2, (degree + 1) ** 2)
-        directions, inverse = _band_samples(degree)
+        directions, inverse = band_samples(degree)
         turned = directions.astype(sh.dtype) @ np.asarray(rotations, dtype=sh.dtype)  # row k is Q^T d_k
         values = (
-            np.stack(_band(degree, *np.moveaxis(turned, -1, 0)), axis=-1) @ sh[:, band]
+            np.stack(evaluate_band(degree, *np.moveaxis(turned, -1, 0)), axis=-1) @ sh[:, band]
         )  # (N, D, 3) colours
         rotated[:, band] = inverse.astype(sh.dtype) @ values
     return rotated
