@@ -1,19 +1,130 @@
-"""The capture's own motion as an action on the armature."""
+"""The capture's own motion as an action on the armature.
+
+Keys lie on whole scene frames. Capture frame i is shown at ``frame_start + i * scene fps / capture fps``;
+where the two rates differ the motion is resampled (rotations along the great arc, translations linearly).
+"""
 
 from __future__ import annotations
 
 import bpy
+import numpy as np
+from numpy.typing import NDArray
 
 from ..core.rigging.rig import Rig
+from ..core.rotations import affine_inverse, affine_multiply, matrix_to_quaternion, quaternion_to_matrix
+from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
+
+F64 = NDArray[np.float64]
 
 
 def replay_action(
     armature: bpy.types.Object, rig: Rig, scene: bpy.types.Scene, frame_start: float | None = None
 ) -> bpy.types.Action:
-    """Key skeleton and skin bones on whole scene frames so that the armature replays the capture.
+    """Key skeleton and skin bones so that the armature replays the capture, and make it the current action.
+
+    Joints get rotations, the root its location too; skin bones get location and rotation relative to their
+    joint's bone, so that clearing their keys leaves them rigidly on the skeleton.
 
     Parameters
     ----------
     frame_start : scene frame of capture frame 0, default ``scene.frame_start``
     """
-    raise NotImplementedError
+    start = scene.frame_start if frame_start is None else frame_start
+    frames = start + rig.frames * (scene_fps(scene) / rig.fps)
+    joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
+    motions = joint_motions(rig)
+    action, bag = _new_action(armature)
+    for j, bone in enumerate(joints):
+        parent = rig.joint_parents[j]
+        local = (
+            motions[:, j]
+            if parent < 0
+            else affine_multiply(affine_inverse(motions[:, parent]), motions[:, j])
+        )
+        _key_bone(bag, bone, frames, local, location=parent < 0)
+    for b, bone in enumerate(skin):
+        carrier = motions[:, rig.bone_joints[b]]
+        local = affine_multiply(affine_inverse(carrier), rig.bone_transforms[:, b])
+        _key_bone(bag, bone, frames, local, location=True)
+    return action
+
+
+def scene_fps(scene: bpy.types.Scene) -> float:
+    """Return the scene's frames a second."""
+    return scene.render.fps / scene.render.fps_base
+
+
+def joint_motions(rig: Rig) -> F64:
+    """Return S_j (F, J, 3, 4), rest -> posed, of every joint by forward kinematics."""
+    rotations = quaternion_to_matrix(rig.joint_rotations)
+    motions = np.empty((*rotations.shape[:2], 3, 4))
+    for j, parent in enumerate(rig.joint_parents):
+        rest = rig.joint_positions[j]
+        if parent < 0:
+            turn, place = rotations[:, j], rest + rig.root_translations
+        else:
+            turn = motions[:, parent, :, :3] @ rotations[:, j]
+            place = motions[:, parent, :, :3] @ rest + motions[:, parent, :, 3]
+        motions[:, j, :, :3] = turn
+        motions[:, j, :, 3] = place - turn @ rest
+    return motions
+
+
+def _new_action(armature: bpy.types.Object) -> tuple[bpy.types.Action, bpy.types.ActionChannelbag]:
+    action = bpy.data.actions.new(f"{armature.name} replay")
+    slot = action.slots.new(id_type="OBJECT", name=armature.name)
+    strip = action.layers.new("Replay").strips.new(type="KEYFRAME")
+    animation = armature.animation_data_create()
+    animation.action, animation.action_slot = action, slot
+    return action, strip.channelbag(slot, ensure=True)
+
+
+def _key_bone(
+    bag: bpy.types.ActionChannelbag, bone: bpy.types.Bone, frames: F64, motion: F64, location: bool
+) -> None:
+    """Key a bone so that, in its parent's rest frame, it moves by ``motion`` (F, 3, 4) in armature axes."""
+    rest = bone_matrices([bone])[0, :3]
+    basis = affine_multiply(affine_multiply(affine_inverse(rest), motion), rest)
+    frames, places, turns = _on_whole_frames(frames, basis[..., 3], matrix_to_quaternion(basis[..., :3]))
+    path = f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"]'
+    _add_curves(bag, f"{path}.rotation_quaternion", bone.name, frames, turns)
+    if location:
+        _add_curves(bag, f"{path}.location", bone.name, frames, places)
+
+
+def _add_curves(bag: bpy.types.ActionChannelbag, path: str, group: str, frames: F64, values: F64) -> None:
+    linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
+    for index in range(values.shape[1]):
+        curve = bag.fcurves.new(path, index=index, group_name=group)
+        curve.keyframe_points.add(len(frames))
+        curve.keyframe_points.foreach_set("co", np.column_stack([frames, values[:, index]]).ravel())
+        curve.keyframe_points.foreach_set("interpolation", np.full(len(frames), linear))
+        curve.update()
+
+
+def _on_whole_frames(frames: F64, places: F64, turns: F64) -> tuple[F64, F64, F64]:
+    """Return whole frames within the given ones, with places and quaternions (signs continuous) there."""
+    turns = _continuous(turns)
+    if len(frames) < 2 or np.allclose(frames, np.round(frames), atol=1e-4):
+        return np.round(frames), places, turns
+    whole = np.arange(np.ceil(frames[0] - 1e-4), np.floor(frames[-1] + 1e-4) + 1)
+    after = np.clip(np.searchsorted(frames, whole), 1, len(frames) - 1)
+    part = np.clip((whole - frames[after - 1]) / (frames[after] - frames[after - 1]), 0, 1)[:, None]
+    between = _slerp(turns[after - 1], turns[after], part)
+    return whole, (1 - part) * places[after - 1] + part * places[after], between
+
+
+def _continuous(turns: F64) -> F64:
+    """Flip signs so that successive quaternions (F, 4) are on one hemisphere."""
+    flips = np.where((turns[1:] * turns[:-1]).sum(axis=1) < 0, -1.0, 1.0)
+    return turns * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
+
+
+def _slerp(a: F64, b: F64, part: F64) -> F64:
+    """Interpolate quaternions (M, 4) along the great arc (Shoemake 1985)."""
+    angle = np.arccos(np.clip((a * b).sum(axis=1, keepdims=True), -1, 1))
+    small = angle < 1e-4
+    sine = np.where(small, 1, np.sin(angle))
+    turn = np.where(small, 1 - part, np.sin((1 - part) * angle) / sine) * a
+    turn += np.where(small, part, np.sin(part * angle) / sine) * b
+    return turn / np.linalg.norm(turn, axis=1, keepdims=True)

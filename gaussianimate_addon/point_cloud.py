@@ -73,6 +73,12 @@ def _radius(scales: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.median(scales, axis=1).astype(np.float32)
 
 
+def cloud_sh_degree(data: bpy.types.PointCloud) -> int:
+    """Return the degree of the spherical harmonics, 0-3; coefficients of an incomplete band do not count."""
+    count = next(i for i in range(16) if i == 15 or not has_attribute(data, sh_name(i)))
+    return max(degree for size, degree in SH_BANDS.items() if size <= count)
+
+
 def point_cloud_to_cloud(data: bpy.types.PointCloud) -> GaussianCloud:
     """Read the splats of a PointCloud, whoever made it (this add-on or Blender's own importer).
 
@@ -83,8 +89,7 @@ def point_cloud_to_cloud(data: bpy.types.PointCloud) -> GaussianCloud:
     if not is_splat_data(data):
         raise RigError(f"'{data.name}' holds no Gaussian splats; import a splat file or a capture first")
     base = read_attribute(data, BASE)
-    count = next(i for i in range(16) if i == 15 or not has_attribute(data, sh_name(i)))
-    count = max(size for size in SH_BANDS if size <= count)
+    count = (cloud_sh_degree(data) + 1) ** 2 - 1
     sh = np.empty((len(base), count + 1, 3), np.float32)
     sh[:, 0] = base[:, :3]
     for i in range(count):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 
 from ..core.rigging.rig import Rig
-from ..core.skinning import Skin
+from ..core.skinning.skin import Skin
 
 
 def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, skin: Skin) -> bpy.types.Object:

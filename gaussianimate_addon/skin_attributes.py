@@ -1,15 +1,44 @@
-"""Weights, bone indices and weight gradients as attributes of the PointCloud."""
+"""Weights, bone indices and weight gradients as attributes of the PointCloud.
+
+Influence ``k`` (0 is the strongest) of a splat lies in three attributes: ``skin:index_k`` INT, the skin
+bone; ``skin:weight_k`` FLOAT, rows sum to 1; ``skin:gradient_k`` FLOAT_VECTOR, gradient of that weight in
+the object's rest space, 1/metre.
+"""
 
 from __future__ import annotations
 
 import bpy
+import numpy as np
 
-from ..core.skinning import Skin
+from ..core.errors import RigError
+from ..core.skinning.skin import Skin
+from .attributes import has_attribute, read_attribute, remove_attribute, write_attribute
+
+MAX_INFLUENCES = 4
+
+
+def influence_count(data: bpy.types.PointCloud) -> int:
+    """Return how many influences a splat has, 0 where the point cloud carries no skin."""
+    return sum(has_attribute(data, f"skin:index_{k}") for k in range(MAX_INFLUENCES))
 
 
 def write_skin(data: bpy.types.PointCloud, skin: Skin) -> None:
-    """Store a skin as ``skin:index_k`` INT, ``skin:weight_k`` FLOAT, ``skin:gradient_k`` FLOAT_VECTOR."""
-    raise NotImplementedError
+    """Store a skin of N splats and at most 4 influences; unused slots of an earlier skin are removed."""
+    used = skin.indices.shape[1]
+    if used > MAX_INFLUENCES:
+        raise RigError(f"a splat can follow at most {MAX_INFLUENCES} bones, this skin has {used}")
+    if len(skin.indices) != len(data.points):
+        raise RigError(
+            f"the rig has {len(skin.indices)} splats and '{data.name}' has {len(data.points)};"
+            " rig the capture this object was made from"
+        )
+    for k in range(used):
+        write_attribute(data, f"skin:index_{k}", "INT", skin.indices[:, k])
+        write_attribute(data, f"skin:weight_{k}", "FLOAT", skin.weights[:, k])
+        write_attribute(data, f"skin:gradient_{k}", "FLOAT_VECTOR", skin.gradients[:, k])
+    for k in range(used, MAX_INFLUENCES):
+        for part in ("index", "weight", "gradient"):
+            remove_attribute(data, f"skin:{part}_{k}")
 
 
 def read_skin(data: bpy.types.PointCloud) -> Skin:
@@ -19,4 +48,11 @@ def read_skin(data: bpy.types.PointCloud) -> Skin:
     ------
     RigError : the point cloud has none.
     """
-    raise NotImplementedError
+    slots = range(influence_count(data))
+    if not slots:
+        raise RigError(f"'{data.name}' carries no skin weights; build a rig for it first")
+
+    def column(part: str) -> np.ndarray:
+        return np.stack([read_attribute(data, f"skin:{part}_{k}") for k in slots], axis=1)
+
+    return Skin(indices=column("index"), weights=column("weight"), gradients=column("gradient"))

@@ -1,0 +1,184 @@
+"""What a deformer was bound to, whether that still holds, and how it is mended.
+
+Blender's Apply moves the positions of splats but neither their scales, rotations and colours nor the bind;
+on an armature it moves the bones but not the location keys. Some reference points of the splats and the
+rest matrices of the skin bones are therefore stored when binding. From where they are now follows the map
+that was applied, and with it everything that Apply left behind can follow.
+"""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.deform.deform import diagonal
+from ..core.errors import RigError
+from .affine import apply_affine, fit_affine, fit_similarity
+from .armature import SKIN_BONE, bone_matrices, indexed_bones
+from .attributes import read_attribute
+from .deform_nodes import bone_names, get_bind, set_bind, set_bone_names
+from .modifiers import DEFORM, find_modifier, get_input
+from .splat_transform import transform_shapes
+
+POINTS, BONES = "gaussianimate_points", "gaussianimate_bones"
+REFERENCES = 16
+TOLERANCE = 1e-5  # of the size
+
+
+def remember_points(object: bpy.types.Object) -> None:
+    """Store reference points of the splats: row and position of a few that lie far apart."""
+    positions = read_attribute(object.data, "position").astype(np.float64)
+    object[POINTS] = [float(v) for i in _spread_rows(positions) for v in (i, *positions[i])]
+
+
+def remember_bind(object: bpy.types.Object, armature: bpy.types.Object) -> None:
+    """Store what the deformer of the object is bound to."""
+    remember_points(object)
+    object[BONES] = [float(v) for v in bone_matrices(indexed_bones(armature, SKIN_BONE)).ravel()]
+
+
+def bind_is_stale(object: bpy.types.Object) -> str | None:
+    """Return one sentence saying what no longer fits the bind, None if everything does.
+
+    Works for unrigged capture objects too, whose splats a native Apply leaves half transformed.
+    """
+    if _applied_to_points(object) is not None:
+        return f"The transform of '{object.name}' was applied to its positions only; repair it to fit again"
+    modifier = find_modifier(object, DEFORM)
+    if modifier is None:
+        return None
+    armature = get_input(modifier, "Armature")
+    if armature is None or armature.type != "ARMATURE":
+        return f"The armature of '{object.name}' is gone; build the rig again"
+    if len(indexed_bones(armature, SKIN_BONE)) != len(bone_names(modifier.node_group)):
+        return f"Skin bones of '{armature.name}' were added or removed; build the rig again"
+    if bone_names(modifier.node_group) != [bone.name for bone in indexed_bones(armature, SKIN_BONE)]:
+        return f"Skin bones of '{armature.name}' were renamed; repair '{object.name}' to follow them again"
+    if not _bones_hold(object, armature):
+        return f"The rest pose of '{armature.name}' was changed; repair '{object.name}' to follow it again"
+    return None
+
+
+def rebind(object: bpy.types.Object) -> None:
+    """Mend a stale bind: what an Apply or a renaming left behind follows.
+
+    Raises
+    ------
+    RigError : the change was no Apply of one transform (edited splats or bones), or the rig is gone.
+    """
+    applied = _applied_to_points(object)
+    if applied is not None:
+        _follow_points(object, applied)
+    modifier = find_modifier(object, DEFORM)
+    if modifier is None:
+        return
+    armature = get_input(modifier, "Armature")
+    bones = indexed_bones(armature, SKIN_BONE) if armature is not None else []
+    if not bones or len(bones) != len(bone_names(modifier.node_group)):
+        raise RigError(f"the skin bones of '{object.name}' are gone; build the rig again")
+    set_bone_names(modifier.node_group, [bone.name for bone in bones])
+    if not _bones_hold(object, armature):
+        _follow_bones(object, armature, modifier.node_group)
+
+
+def follow_transform(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:
+    """After the splats were moved by ``matrix`` (4, 4): let the bind start from where they are now."""
+    modifier = find_modifier(object, DEFORM)
+    if modifier is not None:
+        set_bind(modifier.node_group, get_bind(modifier.node_group) @ np.linalg.inv(matrix))
+    remember_points(object)
+
+
+def _follow_points(object: bpy.types.Object, applied: NDArray[np.float64]) -> None:
+    positions = read_attribute(object.data, "position")
+    if abs(np.linalg.det(applied[:3, :3])) < 1e-12:
+        raise RigError(
+            f"'{object.name}' was flattened by a scale of 0; undo that, or import the capture again"
+        )
+    transform_shapes(object, applied, positions)
+    follow_transform(object, applied)
+
+
+def _follow_bones(object: bpy.types.Object, armature: bpy.types.Object, group: bpy.types.NodeTree) -> None:
+    """Let the bind and the location keys follow an Apply of the armature."""
+    before = _stored_bones(object)
+    after = bone_matrices(indexed_bones(armature, SKIN_BONE))
+    applied = fit_similarity(before, after)
+    if applied is None:
+        raise RigError(
+            f"the bones of '{armature.name}' were edited or scaled unevenly; undo that, or build the rig again"
+        )
+    set_bind(group, applied @ get_bind(group))
+    scale = np.cbrt(np.linalg.det(applied[:3, :3]))
+    if not np.isclose(scale, 1, atol=1e-5):
+        _scale_locations(armature, float(scale))
+    object[BONES] = [float(v) for v in after.ravel()]
+
+
+def _scale_locations(armature: bpy.types.Object, scale: float) -> None:
+    """Scale the bones' locations, keyed or not, which Apply leaves in the old unit."""
+    animation = armature.animation_data
+    if animation is not None and animation.action is not None:
+        for layer in animation.action.layers:
+            for strip in layer.strips:
+                bag = strip.channelbag(animation.action_slot)
+                for curve in bag.fcurves if bag is not None else ():
+                    if curve.data_path.startswith("pose.bones") and curve.data_path.endswith(".location"):
+                        _scale_curve(curve, scale)
+    for bone in armature.pose.bones:
+        bone.location *= scale
+
+
+def _scale_curve(curve: bpy.types.FCurve, scale: float) -> None:
+    for part in ("co", "handle_left", "handle_right"):
+        values = np.empty(2 * len(curve.keyframe_points))
+        curve.keyframe_points.foreach_get(part, values)
+        values[1::2] *= scale
+        curve.keyframe_points.foreach_set(part, values)
+    curve.update()
+
+
+def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
+    """Return the map (4, 4) that was applied to the splats' positions, None if they are where they were.
+
+    Raises
+    ------
+    RigError : they moved, but not by one affine map.
+    """
+    stored = np.array(object.get(POINTS, ()), np.float64).reshape(-1, 4)
+    if not len(stored):
+        return None
+    rows, before = stored[:, 0].astype(int), stored[:, 1:]
+    positions = read_attribute(object.data, "position").astype(np.float64)
+    if rows.max() >= len(positions):
+        raise RigError(f"splats of '{object.name}' were added or removed; import the capture again")
+    after = positions[rows]
+    size = np.abs(before).max() + diagonal(before)
+    if np.abs(after - before).max() <= TOLERANCE * size:
+        return None
+    applied = fit_affine(before, after)
+    if np.abs(apply_affine(applied, before) - after).max() > 10 * TOLERANCE * (np.abs(after).max() + size):
+        raise RigError(f"splats of '{object.name}' were moved one by one; undo that, or build the rig again")
+    return applied
+
+
+def _bones_hold(object: bpy.types.Object, armature: bpy.types.Object) -> bool:
+    before, after = _stored_bones(object), bone_matrices(indexed_bones(armature, SKIN_BONE))
+    if before.shape != after.shape:
+        return False
+    return bool(np.abs(after - before).max() <= TOLERANCE * (1 + np.abs(before[:, :3, 3]).max()))
+
+
+def _stored_bones(object: bpy.types.Object) -> NDArray[np.float64]:
+    return np.array(object.get(BONES, ()), np.float64).reshape(-1, 4, 4)
+
+
+def _spread_rows(positions: NDArray[np.float64]) -> list[int]:
+    """Return up to `REFERENCES` rows by farthest-point sampling (Gonzalez 1985)."""
+    rows = [0]
+    distance = np.full(len(positions), np.inf)
+    while len(rows) < min(REFERENCES, len(positions)):
+        distance = np.minimum(distance, ((positions - positions[rows[-1]]) ** 2).sum(axis=1))
+        rows.append(int(distance.argmax()))
+    return rows

@@ -1,0 +1,5 @@
+"""stub"""
+
+
+def transform_frames(object, matrix):
+    pass

@@ -1,0 +1,235 @@
+"""The gradient rig as geometry nodes: positions, covariances and colours of splats under bones.
+
+The equations are those of ``core.deform.deform``. For a splat with rest centre p, weights w_j and weight
+gradients G_j (both in the object's rest space), bone motions T_j = P_j B_j^-1 in armature space, the bind
+matrix M = H_rest^-1 O_rest and W = O^-1 H (armature to object, now)::
+
+    q_j = T_j M p,   p' = W sum_j w_j q_j
+    R   = W (sum_j w_j A_j M + eta sum_j (q_j - q) G_j^T),   q = sum_j w_j q_j
+    R Q diag(s) = U diag(s') V^T        new axes U and scales s'
+
+Splats that the pose does not move, up to single precision, are left out of every write, so that the rest
+pose is the imported cloud bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from .colour_nodes import rotate_colours
+from .node_builder import BOOLEAN, MATRIX, ROTATION, VECTOR, NodeBuilder, Socket
+
+UNITS = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+STILL_POSITION = 2e-6  # of the coordinates at hand: what single precision makes of an untouched bone
+STILL_SHAPE = 5e-5  # of the Jacobian, Frobenius norm of its distance from the identity
+
+
+@dataclass(frozen=True)
+class DeformNodes:
+    """What a deformer group is built from.
+
+    bones : names of the skin bones, in the order of ``skin:index_k``
+    influences : number of ``skin:*_k`` slots, 1-4
+    bind : (4, 4) M, object to armature space when bound
+    size : diagonal of the rest cloud, object units
+    sh_degree : degree of the colours, 0-3
+    with_radius : also keep the ``radius`` of points up to date (Blender without native splats)
+    """
+
+    bones: Sequence[str]
+    influences: int
+    bind: NDArray[np.float64]
+    size: float
+    sh_degree: int
+    with_radius: bool = False
+
+
+def build_deform_group(name: str, settings: DeformNodes) -> bpy.types.NodeTree:
+    """Return a new geometry-nodes group with inputs Geometry, Armature, Elastic and Rotate Colours."""
+    n = NodeBuilder(name)
+    n.input("Geometry", "Geometry")
+    n.input("Armature", "Object", description="Armature whose skin bones carry the splats")
+    n.input(
+        "Elastic",
+        "Float",
+        default_value=1.0,
+        min_value=0.0,
+        max_value=4.0,
+        description="How far splats stretch and shear where weights change: 0 not, 1 like the surface",
+    )
+    n.input(
+        "Rotate Colours", "Bool", default_value=True, description="Turn view-dependent colour with the splats"
+    )
+    n.output("Geometry", "Geometry")
+    geometry, armature, eta, colours, _ = n.node("NodeGroupInput").outputs
+
+    to_object = n.node("GeometryNodeObjectInfo", armature, transform_space="RELATIVE").outputs["Transform"]
+    bind = _constant_matrix(n, settings.bind)
+    bones = _bones_group(f"{name} bones", settings.bones)
+    centre, jacobian = _blend(n, settings, bones, armature, to_object, bind, eta)
+    moved = n.math("MULTIPLY", _moved(n, settings, centre, jacobian), _exists(n, bones, armature))
+
+    shape = n.node("FunctionNodeMatrixSVD", n.multiply(jacobian, _rest_shape(n)))
+    geometry, field = n.capture(
+        geometry,
+        moved=(BOOLEAN, moved),
+        position=(VECTOR, centre),
+        axes=(ROTATION, _rotation(n, shape.outputs["U"])),
+        scale=(VECTOR, shape.outputs["S"]),
+        jacobian=(MATRIX, jacobian),
+    )
+    moved = field["moved"]
+    geometry = n.one("GeometryNodeSetPosition", geometry, moved, field["position"])
+    geometry = n.store(geometry, "rotation", "QUATERNION", field["axes"], moved)
+    geometry = n.store(geometry, "scale", "FLOAT_VECTOR", field["scale"], moved)
+    if settings.with_radius:
+        middle = n.xyz(field["scale"])[1]  # singular values come in descending order
+        geometry = n.store(geometry, "radius", "FLOAT", middle, moved)
+    if settings.sh_degree:
+        turned = rotate_colours(n, geometry, moved, field["jacobian"], settings.sh_degree)
+        geometry = n.one("GeometryNodeSwitch", colours, geometry, turned, input_type="GEOMETRY")
+    n.node("NodeGroupOutput", geometry)
+    n.arrange()
+    return n.tree
+
+
+def _constant_matrix(n: NodeBuilder, matrix: NDArray[np.float64]) -> Socket:
+    node = n.tree.nodes.new("FunctionNodeCombineMatrix")
+    node.label = node.name = "Bind"
+    set_bind(n.tree, matrix)
+    return node.outputs[0]
+
+
+def set_bind(tree: bpy.types.NodeTree, matrix: NDArray[np.float64]) -> None:
+    """Change the bind matrix of a deformer group."""
+    for socket, value in zip(tree.nodes["Bind"].inputs, np.asarray(matrix).T.ravel(), strict=True):
+        socket.default_value = float(value)  # type: ignore[attr-defined]
+
+
+def get_bind(tree: bpy.types.NodeTree) -> NDArray[np.float64]:
+    """Return the bind matrix (4, 4) of a deformer group."""
+    return np.array([socket.default_value for socket in tree.nodes["Bind"].inputs]).reshape(4, 4).T
+
+
+def bone_names(tree: bpy.types.NodeTree) -> list[str]:
+    """Return the names of the bones a deformer group follows, in the order of ``skin:index_k``."""
+    return [node.inputs["Bone Name"].default_value for node in _bone_nodes(tree)]
+
+
+def set_bone_names(tree: bpy.types.NodeTree, names: Sequence[str]) -> None:
+    """Let a deformer group follow the bones of these names."""
+    for node, name in zip(_bone_nodes(tree), names, strict=True):
+        node.inputs["Bone Name"].default_value = name
+
+
+def _bone_nodes(tree: bpy.types.NodeTree) -> list[bpy.types.Node]:
+    group = next(node.node_tree for node in tree.nodes if node.name == "Exists")
+    return [node for node in group.nodes if node.bl_idname == "GeometryNodeBoneInfo"]
+
+
+def _bones_group(name: str, bones: Sequence[str]) -> bpy.types.NodeTree:
+    """Return a group Armature, Static, Index -> the motion of that skin bone; index -1 is Static."""
+    n = NodeBuilder(name)
+    n.input("Armature", "Object")
+    n.input("Static", "Matrix")
+    n.input("Index", "Int")
+    n.output("Motion", "Matrix")
+    n.output("Exists", "Bool")
+    armature, static, index, _ = n.node("NodeGroupInput").outputs
+    infos = [n.node("GeometryNodeBoneInfo", armature, bone) for bone in bones]
+    motions = [
+        n.multiply(info.outputs["Pose"], n.one("FunctionNodeInvertMatrix", info.outputs["Rest Pose"]))
+        for info in infos
+    ]
+    switch = n.node("GeometryNodeIndexSwitch", data_type="MATRIX")
+    while len(switch.index_switch_items) < len(bones) + 1:
+        switch.index_switch_items.new()
+    n.feed(switch.inputs[0], n.integer("ADD", index, 1))
+    for socket, matrix in zip(switch.inputs[1:], [static, *motions], strict=False):
+        n.feed(socket, matrix)
+    n.node("NodeGroupOutput", switch.outputs[0], infos[0].outputs["Exists"])
+    n.arrange()
+    return n.tree
+
+
+def _bone(n: NodeBuilder, group: bpy.types.NodeTree, *inputs: object) -> bpy.types.Node:
+    node = n.tree.nodes.new("GeometryNodeGroup")
+    node.node_tree = group  # type: ignore[attr-defined]
+    for socket, value in zip(node.inputs, inputs, strict=False):
+        n.feed(socket, value)
+    return node
+
+
+def _exists(n: NodeBuilder, group: bpy.types.NodeTree, armature: Socket) -> Socket:
+    """Return whether there is an armature to follow; without one the cloud stays at rest."""
+    node = _bone(n, group, armature)
+    node.name = node.label = "Exists"
+    return node.outputs["Exists"]
+
+
+def _blend(
+    n: NodeBuilder,
+    settings: DeformNodes,
+    bones: bpy.types.NodeTree,
+    armature: Socket,
+    to_object: Socket,
+    bind: Socket,
+    eta: Socket,
+) -> tuple[Socket, Socket]:
+    """Return the posed centre p' and the Jacobian R, both in object space."""
+    static = n.multiply(n.one("FunctionNodeInvertMatrix", to_object), n.one("FunctionNodeInvertMatrix", bind))
+    slots = range(settings.influences)
+    motions = [
+        _bone(n, bones, armature, static, n.attribute(f"skin:index_{k}", "INT")).outputs["Motion"]
+        for k in slots
+    ]
+    weights = [n.attribute(f"skin:weight_{k}", "FLOAT") for k in slots]
+    gradients = [n.xyz(n.attribute(f"skin:gradient_{k}", "FLOAT_VECTOR")) for k in slots]
+    start = n.point(bind, n.one("GeometryNodeInputPosition"))
+    points = [n.point(motion, start) for motion in motions]
+    centre = n.sum_of_products(points, weights)
+    away = [n.vector("SUBTRACT", point, centre) for point in points]
+    columns = []
+    for axis, unit in enumerate(UNITS):
+        direction = n.direction(bind, unit)
+        rigid = n.sum_of_products([n.direction(motion, direction) for motion in motions], weights)
+        elastic = n.sum_of_products(away, [gradient[axis] for gradient in gradients])
+        columns.append(n.direction(to_object, n.vector("MULTIPLY_ADD", elastic, eta, rigid)))
+    return n.point(to_object, centre), n.matrix(columns)
+
+
+def _moved(n: NodeBuilder, settings: DeformNodes, centre: Socket, jacobian: Socket) -> Socket:
+    """Return whether the pose moves or bends a splat by more than rounding."""
+    rest = n.one("GeometryNodeInputPosition")
+    own = n.node("GeometryNodeObjectInfo", n.one("GeometryNodeSelfObject"), transform_space="ORIGINAL")
+    origin = n.point(n.one("FunctionNodeInvertMatrix", own.outputs["Transform"]), (0.0, 0.0, 0.0))
+    reach = n.math("ADD", n.vector_length(rest), n.math("ADD", n.vector_length(origin), settings.size))
+    shift = n.one("ShaderNodeVectorMath", centre, rest, operation="DISTANCE")
+    far = n.math("GREATER_THAN", shift, n.math("MULTIPLY", reach, STILL_POSITION))
+    change = [
+        n.one("ShaderNodeVectorMath", n.direction(jacobian, unit), unit, operation="DISTANCE")
+        for unit in UNITS
+    ]
+    largest = n.math("MAXIMUM", change[0], n.math("MAXIMUM", change[1], change[2]))
+    return n.math("MAXIMUM", far, n.math("GREATER_THAN", largest, STILL_SHAPE))
+
+
+def _rest_shape(n: NodeBuilder) -> Socket:
+    """Return Q diag(s) of the rest splat."""
+    rotation = n.attribute("rotation", "QUATERNION")
+    scale = n.attribute("scale", "FLOAT_VECTOR")
+    return n.one("FunctionNodeCombineTransform", None, rotation, scale)
+
+
+def _rotation(n: NodeBuilder, axes: Socket) -> Socket:
+    """Return the rotation of orthonormal axes; a mirrored frame is reversed, which no covariance notices."""
+    sign = n.one("FunctionNodeMatrixDeterminant", axes)
+    proper = n.multiply(
+        axes, n.one("FunctionNodeCombineTransform", None, None, n.vector("MULTIPLY", sign, (1.0,) * 3))
+    )
+    return n.node("FunctionNodeSeparateTransform", proper).outputs["Rotation"]

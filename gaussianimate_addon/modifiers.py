@@ -1,0 +1,58 @@
+"""Find the add-on's geometry-nodes modifiers and reach their inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+
+PLAYBACK, DEFORM = "Playback", "Deform"
+ROLE = "gaussianimate_role"  # custom property of the node groups: which of the two they are
+
+
+def find_modifier(object: bpy.types.Object, role: str) -> bpy.types.NodesModifier | None:
+    """Return the object's modifier of that role, None where it has none."""
+    for modifier in object.modifiers:
+        if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(ROLE) == role:
+            return modifier
+    return None
+
+
+def add_modifier(object: bpy.types.Object, role: str, group: bpy.types.NodeTree) -> bpy.types.NodesModifier:
+    """Add a modifier that runs ``group``."""
+    group[ROLE] = role
+    modifier = object.modifiers.new(role, "NODES")
+    modifier.node_group = group
+    return modifier
+
+
+def remove_modifier(object: bpy.types.Object, role: str) -> None:
+    """Remove the modifier of that role, if there is one, and its group where nobody else uses it."""
+    modifier = find_modifier(object, role)
+    if modifier is None:
+        return
+    group = modifier.node_group
+    object.modifiers.remove(modifier)
+    if group.users == 0:
+        inner = {node.node_tree for node in group.nodes if node.bl_idname == "GeometryNodeGroup"}
+        bpy.data.node_groups.remove(group)
+        for tree in inner:
+            if tree.users == 0:
+                bpy.data.node_groups.remove(tree)
+
+
+def get_input(modifier: bpy.types.NodesModifier, name: str) -> Any:
+    """Return the value of a modifier input."""
+    return _input(modifier, name).value
+
+
+def set_input(modifier: bpy.types.NodesModifier, name: str, value: Any) -> None:
+    """Set the value of a modifier input."""
+    _input(modifier, name).value = value
+
+
+def _input(modifier: bpy.types.NodesModifier, name: str) -> Any:
+    for item in modifier.node_group.interface.items_tree:
+        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name:
+            return getattr(modifier.properties.inputs, item.identifier)
+    raise KeyError(name)

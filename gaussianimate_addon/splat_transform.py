@@ -1,0 +1,33 @@
+"""Let everything else of a splat follow a map of its position: shape, colours, skin, captured frames."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.deform.transforms import transform_cloud
+from .capture_frames import transform_frames
+from .point_cloud import point_cloud_to_cloud, write_cloud
+from .skin_attributes import influence_count, read_skin, write_skin
+
+
+def transform_shapes(
+    object: bpy.types.Object, matrix: NDArray[np.float64], positions: NDArray[np.float32] | None = None
+) -> None:
+    """Transform the splats of an object by ``matrix`` (4, 4), with weight gradients and captured frames.
+
+    Parameters
+    ----------
+    positions : (N, 3) where the centres are already, None to move them by the matrix too
+    """
+    data = object.data
+    cloud = transform_cloud(point_cloud_to_cloud(data), matrix)
+    write_cloud(data, cloud if positions is None else replace(cloud, positions=positions))
+    if influence_count(data):
+        skin = read_skin(data)
+        inverse = np.linalg.inv(matrix[:3, :3]).astype(np.float32)
+        write_skin(data, replace(skin, gradients=skin.gradients @ inverse))  # a gradient is a row vector
+    transform_frames(object, matrix)
