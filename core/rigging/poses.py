@@ -191,7 +191,7 @@ def fit_poses(
     quadric = _quadric(stats, tree, bone_joints, stiffness)
     rotations = np.empty_like(start)
     for first in range(0, len(start), _FRAME_BLOCK):
-        progress("joint poses", first / len(start))
+        progress("Joint poses", first / len(start))
         block = slice(first, first + _FRAME_BLOCK)
         rotations[block] = _levenberg_marquardt(quadric.take(block), start[block], iterations)
     offsets = quadric.offset_base - _side_by_side(rotations) @ quadric.offset_row

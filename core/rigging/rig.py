@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..errors import RigError
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Rig:
     frames : (F,) int32, frame of the capture that row f comes from (invalid frames are left out)
     fps : frames a second of the capture
     canonical_frame : frame of the capture that is the rest pose
+    bone_affinity : (B, J) float32, share of each outer bone's points on the segments each joint moves, rows sum
+        to 1; None where unknown
     """
 
     rest: NDArray[np.float32]
@@ -43,3 +48,66 @@ class Rig:
     frames: NDArray[np.int32]
     fps: float
     canonical_frame: int
+    bone_affinity: NDArray[np.float32] | None = None
+
+    @property
+    def point_count(self) -> int:
+        """Number of points N."""
+        return len(self.rest)
+
+    @property
+    def frame_count(self) -> int:
+        """Number of captured poses F."""
+        return len(self.frames)
+
+    @property
+    def bone_count(self) -> int:
+        """Number of outer bones B."""
+        return self.bone_transforms.shape[1]
+
+    @property
+    def joint_count(self) -> int:
+        """Number of joints J."""
+        return len(self.joint_parents)
+
+    def check(self) -> None:
+        """Raise `RigError` naming the first array that is out of shape, out of range or not finite."""
+        problem = next((text for bad, text in self._faults() if bad), None)
+        if problem:
+            raise RigError(f"The rig is not usable: {problem}.")
+
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        n, f, b, j = self.point_count, self.frame_count, self.bone_count, self.joint_count
+        influences = self.indices.shape[1] if self.indices.ndim == 2 else 0
+        shapes = {
+            "rest": (n, 3),
+            "indices": (n, influences),
+            "weights": (n, influences),
+            "bone_transforms": (f, b, 3, 4),
+            "joint_parents": (j,),
+            "joint_positions": (j, 3),
+            "bone_joints": (b,),
+            "joint_rotations": (f, j, 4),
+            "root_translations": (f, 3),
+            "frames": (f,),
+        }
+        if self.bone_affinity is not None:
+            shapes["bone_affinity"] = (b, j)
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            yield array.shape != shape, f"{name} has shape {array.shape}, expected {shape}"
+            finite = array.dtype.kind in "iu" or np.isfinite(array).all()
+            yield not finite, f"{name} holds values that are not finite"
+        yield min(n, f, b, j, influences) < 1, "it has no points, frames, bones or joints"
+        yield self.indices.min() < 0 or self.indices.max() >= b, f"indices name bones outside 0..{b - 1}"
+        yield self.weights.min() < 0, "weights are negative"
+        yield np.abs(self.weights.sum(axis=1) - 1).max() > 1e-3, "weights of a point do not sum to 1"
+        yield len(set(self.joint_names)) != j, f"joint_names are not {j} different names"
+        ordered = self.joint_parents[0] == -1 and (self.joint_parents[1:] >= 0).all()
+        ordered = ordered and (self.joint_parents < np.arange(j)).all()
+        yield not ordered, "joint_parents is not a tree with parents before children"
+        yield self.bone_joints.min() < 0 or self.bone_joints.max() >= j, "bone_joints name no joint"
+        yield not (np.isfinite(self.fps) and self.fps > 0), "fps is not positive"
+
+
+FIELDS = tuple(field.name for field in fields(Rig))

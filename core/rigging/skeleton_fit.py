@@ -90,12 +90,12 @@ def fit_skeleton(
     binding = affinity.argmax(axis=1).astype(np.int32)
     fit = SkeletonFit(tree, binding, affinity, fit_poses(few, tree, binding, iterations=8))
     for turn in range(rounds):
-        progress("skeleton fit", 0.3 * turn / rounds)
+        progress("Skeleton", 0.3 * turn / rounds)
         fit = _improve(few, fit, tube)
     fit = _prune(few, fit, tube, progress)
     for _ in range(rounds):
         fit = _improve(few, fit, tube)
-    progress("joint poses", 0.0)
+    progress("Joint poses", 0.0)
     return replace(fit, poses=fit_poses(stats, fit.tree, fit.bone_joints, progress=progress))
 
 
@@ -156,7 +156,7 @@ def _prune(stats: LbsStatistics, fit: SkeletonFit, tube: Tube, progress: Progres
     needed: set[int] = set()
     total = max(len(fit.tree), 2)
     while True:
-        progress("skeleton fit", 0.3 + 0.7 * (1 - len(fit.tree) / total))
+        progress("Skeleton", 0.3 + 0.7 * (1 - len(fit.tree) / total))
         base = squared_error(stats, fit.transforms()[:, fit.bone_joints]).sum()
         costs = _removal_costs(stats, fit, base)
         costs[list(needed)] = np.inf

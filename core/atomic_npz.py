@@ -1,0 +1,72 @@
+"""NumPy archives, written whole or not at all, and read with nothing executed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import GaussiAnimateError, RigError
+
+
+def write_npz(path: str | PathLike[str], arrays: Mapping[str, NDArray], *, compress: bool = True) -> None:
+    """Write arrays to `path` under a temporary name, then rename, so that no reader ever meets half a file.
+
+    Raises
+    ------
+    RigError : the folder is missing or cannot be written
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                (np.savez_compressed if compress else np.savez)(stream, **arrays)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RigError(f"{target}: cannot be written ({error.strerror or error}).") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_npz(
+    path: str | PathLike[str],
+    what: str,
+    required: tuple[str, ...],
+    error: type[GaussiAnimateError] = RigError,
+) -> dict[str, NDArray]:
+    """Read all arrays of an archive without pickles.
+
+    Parameters
+    ----------
+    what : what the file should be, for messages ("a rig")
+    required : names that must be there
+    error : raised, with one sentence, where the file is missing, not an archive, damaged or incomplete
+    """
+    if not Path(path).is_file():
+        raise error(f"{path}: there is no such file.")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise error(f"{path}: is a single array, not {what} (.npz).")
+            missing = [name for name in required if name not in archive.files]
+            if missing:
+                raise error(f"{path}: is not {what}, it lacks {', '.join(missing)}.")
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as problem:
+        raise error(f"{path}: is not {what}, or is damaged ({problem}).") from problem

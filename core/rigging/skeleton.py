@@ -1,0 +1,109 @@
+"""The inner skeleton of a capture: joints, names, binding and poses, in the capture's own units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..progress import Progress, no_progress
+from .binding import bone_affinity
+from .curve import CurveSkeleton
+from .inside import inside
+from .joints import aggregate_weights, joints_from_curve
+from .lbs_statistics import LbsStatistics, lbs_statistics
+from .names import name_joints
+from .poses import local_quaternions
+from .skeleton_fit import SkeletonFit, Tube, fit_skeleton, rms_error
+from .ssdr import SkinningDecomposition
+from .surface import Surface
+from .tree import KinematicTree
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """J joints that carry B outer bones through F frames; see `Rig` for the arrays.
+
+    rmse : root mean square point distance of the replay by the skeleton alone, metres
+    """
+
+    tree: KinematicTree
+    names: tuple[str, ...]
+    bone_joints: NDArray[np.int32]
+    affinity: F64
+    rotations: F64
+    root_translations: F64
+    rmse: float
+    notes: tuple[str, ...] = ()
+
+
+def build_skeleton(
+    surface: Surface,
+    curve: CurveSkeleton,
+    rest: NDArray[np.floating],
+    frames: NDArray[np.floating],
+    skin: SkinningDecomposition,
+    opacities: NDArray[np.floating] | None = None,
+    threshold: float = 0.3,
+    *,
+    progress: Progress = no_progress,
+) -> Skeleton:
+    """Joints on the curve where the outer bones change, as one tree, posed and bound to replay the frames."""
+    bones = skin.transforms.shape[1]
+    masses = np.bincount(curve.owners, minlength=len(curve.nodes)).astype(float)
+    weights = aggregate_weights(curve, skin.indices, skin.weights, bones, opacities)
+    found = joints_from_curve(
+        curve, weights, skin.transforms, _center_of_mass(rest, opacities), threshold=threshold
+    )
+    affinity = bone_affinity(weights, masses, found.node_joints, len(found.tree))
+    stats = lbs_statistics(rest, frames, skin.indices, skin.weights, bones)
+    tree = replace(found.tree, positions=(found.tree.positions - stats.center) / stats.scale)
+    fit = fit_skeleton(stats, tree, affinity, Tube.of(curve, stats), progress=progress)
+    return _in_metres(stats, fit, surface)
+
+
+def _in_metres(stats: LbsStatistics, fit: SkeletonFit, surface: Surface) -> Skeleton:
+    positions = fit.tree.positions * stats.scale + stats.center
+    tree = replace(fit.tree, positions=positions)
+    moves = fit.poses.offsets * stats.scale + stats.frame_centers - positions[0]
+    outside = int((~inside(surface, positions)).sum())
+    notes = (f"{outside} of {len(tree)} joints lie outside the surface.",) if outside else ()
+    return Skeleton(
+        tree=tree,
+        names=name_joints(tree),
+        bone_joints=fit.bone_joints,
+        affinity=fit.affinity,
+        rotations=local_quaternions(tree, fit.poses.rotations),
+        root_translations=moves,
+        rmse=rms_error(stats, fit) * stats.scale,
+        notes=notes,
+    )
+
+
+def _center_of_mass(rest: NDArray[np.floating], opacities: NDArray[np.floating] | None) -> F64:
+    share = np.ones(len(rest)) if opacities is None else np.maximum(opacities.astype(np.float64), 1e-3)
+    return share @ rest.astype(np.float64) / share.sum()
+
+
+def single_joint(
+    rest: NDArray[np.floating],
+    frames: NDArray[np.floating],
+    skin: SkinningDecomposition,
+    opacities: NDArray[np.floating] | None = None,
+) -> Skeleton:
+    """The skeleton of what moves rigidly or not at all: one joint at the centre of mass."""
+    tree = KinematicTree(_center_of_mass(rest, opacities)[None], np.array([-1], dtype=np.int32))
+    motion = skin.transforms[:, 0]
+    moves = np.einsum("fab,b->fa", motion[..., :3], tree.positions[0]) + motion[..., 3] - tree.positions[0]
+    return Skeleton(
+        tree=tree,
+        names=name_joints(tree),
+        bone_joints=np.zeros(1, dtype=np.int32),
+        affinity=np.ones((1, 1)),
+        rotations=local_quaternions(tree, motion[:, None, :, :3]),
+        root_translations=moves,
+        rmse=skin.rmse,
+    )
