@@ -91,7 +91,7 @@ def requirement(name: str) -> str:
 
 def download(target: Path, names: tuple[str, ...], python: str, tags: tuple[str, ...]) -> None:
     """Fetch the wheels of packages for one Python and platform (pip's cache makes repeats quick)."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check"]
     command += ["--no-deps", "--only-binary=:all:", "--python-version", python, "--dest", str(target)]
     for tag in tags:
         command += ["--platform", tag]

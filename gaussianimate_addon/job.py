@@ -127,6 +127,7 @@ class JobOperator(Reasoned):
     """Mix-in that runs ``prepare``, ``work`` and ``apply``; see the module's text."""
 
     job_undo = True  # whether apply changes the scene, which takes an undo step
+    job_cancelled = "cancelled, nothing was changed"
 
     def prepare(self, context: bpy.types.Context) -> Any:
         """Read the scene; return plain data, or yield progress and return it (main thread)."""
@@ -169,7 +170,7 @@ class JobOperator(Reasoned):
             return {"CANCELLED"}
         if event.type == "ESC" and event.value == "PRESS":
             self.cancel(context)
-            self.report({"INFO"}, f"{self.bl_label}: cancelled, nothing was changed")  # pyright: ignore[reportAttributeAccessIssue]
+            self.report({"INFO"}, f"{self.bl_label}: {self.job_cancelled}")  # pyright: ignore[reportAttributeAccessIssue]
             return {"CANCELLED"}
         if event.type != "TIMER":
             return {"PASS_THROUGH"}
@@ -228,7 +229,7 @@ class JobOperator(Reasoned):
         try:
             return step(context)
         except Cancelled:
-            message, level = f"{self.bl_label}: cancelled, nothing was changed", "WARNING"
+            message, level = f"{self.bl_label}: {self.job_cancelled}", "WARNING"
         except GaussiAnimateError as error:
             message, level = str(error), "ERROR"
         except MemoryError:
@@ -255,11 +256,20 @@ class JobOperator(Reasoned):
     _job: Any = None
     _timer: Any = None
     _drawn_done = False
+    _shown = ""
 
     def _show(self, context: bpy.types.Context) -> None:
         stage = "Applying" if self._job.done else f"{self._job.stage} {self._job.fraction:.0%}"
+        if stage == self._shown:  # each change costs a redraw
+            return
+        self._shown = stage
         context.workspace.status_text_set(f"{self.bl_label}: {stage}    (Esc cancels)")
         context.window_manager.progress_update(100 * self._job.fraction)
+        for area in context.screen.areas:
+            if area.type == "VIEW_3D":
+                for region in area.regions:
+                    if region.type == "UI":
+                        region.tag_redraw()
 
     def _tidy(self, context: bpy.types.Context) -> None:
         """Leave no timer, status text, cursor or lock behind; harmless when repeated."""

@@ -46,7 +46,11 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
             max=2_000_000,
         )
         bake_directory: bpy.props.StringProperty(
-            name="Folder", description="Folder for the baked frames", default="//bake/", subtype="DIR_PATH"
+            name="Folder",
+            description="Folder for the baked frames",
+            default="//bake/",
+            subtype="DIR_PATH",
+            options={"PATH_SUPPORTS_BLEND_RELATIVE"},
         )
         bake_space: bpy.props.EnumProperty(
             name="Space",

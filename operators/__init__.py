@@ -1,4 +1,45 @@
 """Operators: one verb a file, over the bridges and the core."""
+
 from __future__ import annotations
-def register() -> None: pass
-def unregister() -> None: pass
+
+
+def _classes() -> tuple[type, ...]:
+    from .bake_ply import GAUSSIANIMATE_OT_bake_ply
+    from .bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
+    from .build_rig import GAUSSIANIMATE_OT_build_rig
+    from .capture_from_object import GAUSSIANIMATE_OT_capture_from_object
+    from .import_capture import GAUSSIANIMATE_OT_import_capture
+    from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
+
+    return (
+        GAUSSIANIMATE_OT_import_capture,
+        GAUSSIANIMATE_OT_capture_from_object,
+        GAUSSIANIMATE_OT_build_rig,
+        GAUSSIANIMATE_OT_set_motion,
+        GAUSSIANIMATE_OT_reset_pose,
+        GAUSSIANIMATE_OT_apply_transform,
+        GAUSSIANIMATE_OT_rebind,
+        GAUSSIANIMATE_OT_bake_ply,
+    )
+
+
+def register() -> None:
+    """Register the operators, menu entries and the file handler."""
+    import bpy
+
+    from . import menus
+
+    for cls in _classes():
+        bpy.utils.register_class(cls)
+    menus.register()
+
+
+def unregister() -> None:
+    """Undo :func:`register`."""
+    import bpy
+
+    from . import menus
+
+    menus.unregister()
+    for cls in reversed(_classes()):
+        bpy.utils.unregister_class(cls)

@@ -1,4 +1,35 @@
-"""Operators: one verb a file, over the bridges and the core."""
+"""Panels: the sidebar tab "GaussiAnimate"."""
+
 from __future__ import annotations
-def register() -> None: pass
-def unregister() -> None: pass
+
+
+def _classes() -> tuple[type, ...]:
+    from .animate_panel import GAUSSIANIMATE_PT_animate
+    from .bake_panel import GAUSSIANIMATE_PT_bake
+    from .import_panel import GAUSSIANIMATE_PT_import
+    from .main import GAUSSIANIMATE_PT_main
+    from .rig_panel import GAUSSIANIMATE_PT_rig
+
+    return (
+        GAUSSIANIMATE_PT_main,
+        GAUSSIANIMATE_PT_import,
+        GAUSSIANIMATE_PT_rig,
+        GAUSSIANIMATE_PT_animate,
+        GAUSSIANIMATE_PT_bake,
+    )
+
+
+def register() -> None:
+    """Register the panels, the parent first."""
+    import bpy
+
+    for cls in _classes():
+        bpy.utils.register_class(cls)
+
+
+def unregister() -> None:
+    """Undo :func:`register`."""
+    import bpy
+
+    for cls in reversed(_classes()):
+        bpy.utils.unregister_class(cls)

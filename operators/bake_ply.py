@@ -1,0 +1,87 @@
+"""Write the posed splats as splat PLY files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import bpy
+
+from ..gaussianimate_addon.job import JobOperator
+from ..gaussianimate_addon.subject import active_splats
+
+
+class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
+    """Write the splats as posed to Gaussian splat PLY files, covariances and colours turned with them"""
+
+    bl_idname = "gaussianimate.bake_ply"
+    bl_label = "Export Gaussian Splats"
+    bl_options = {"REGISTER", "PRESET"}
+    job_undo = False
+
+    if TYPE_CHECKING:
+        filepath: str
+        frame_start: int
+        frame_end: int
+        space: str
+        check_existing: bool
+        filter_glob: str
+    else:
+        filepath: bpy.props.StringProperty(
+            name="File Path",
+            description="File of one frame; of a range the folder, or a file whose name gets frame numbers",
+            subtype="FILE_PATH",
+            options={"SKIP_SAVE", "PATH_SUPPORTS_BLEND_RELATIVE"},
+        )
+        frame_start: bpy.props.IntProperty(
+            name="Start", description="First frame; the current one where not given", options={"SKIP_SAVE"}
+        )
+        frame_end: bpy.props.IntProperty(
+            name="End", description="Last frame; the first one where not given", options={"SKIP_SAVE"}
+        )
+        space: bpy.props.EnumProperty(
+            name="Space",
+            items=(
+                ("WORLD", "World", "As placed in the scene, in the axes of the imported file"),
+                ("OBJECT", "Object", "In the object's own space"),
+            ),
+            default="WORLD",
+        )
+        check_existing: bpy.props.BoolProperty(default=True, options={"HIDDEN"})
+        filter_glob: bpy.props.StringProperty(default="*.ply", options={"HIDDEN"})
+
+    browsing = False
+
+    @classmethod
+    def unready(cls, context: bpy.types.Context) -> str | None:
+        """Splats must be active."""
+        if active_splats(context) is None:
+            return "Select Gaussian splats or their armature"
+        return None
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        """Open the file browser, unless a file or folder was given."""
+        if self.filepath:
+            return self.run_modal(context)
+        self.browsing = True
+        name = bpy.path.clean_name(active_splats(context).name)
+        folder = os.path.dirname(bpy.data.filepath) or os.path.expanduser("~")
+        self.filepath = os.path.join(folder, f"{name}.ply")
+        self.frame_start = self.frame_end = context.scene.frame_current
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Write beside the user after the file browser, at once from a script."""
+        if self.browsing:
+            self.browsing = False
+            return self.run_modal(context)
+        return super().execute(context)
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """Options beside the file browser."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        for name in ("frame_start", "frame_end", "space"):
+            layout.prop(self, name)

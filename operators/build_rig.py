@@ -1,0 +1,97 @@
+"""The one button: a capture becomes a posable rig."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import bpy
+
+from ..core.capture import Capture
+from ..core.progress import Progress
+from ..core.rigging.rig import Rig
+from ..core.skinning.skin import Skin
+from ..gaussianimate_addon.capture_object import capture_from_point_cloud, is_capture_object
+from ..gaussianimate_addon.job import JobOperator
+from ..gaussianimate_addon.libraries import missing_library
+from ..gaussianimate_addon.properties import object_notes
+from ..gaussianimate_addon.rig_object import apply_rig
+from ..gaussianimate_addon.subject import active_splats, find_object
+from .place import select_only
+
+
+@dataclass(frozen=True)
+class NewRig:
+    """What the worker made of a capture."""
+
+    rig: Rig
+    skin: Skin
+    notes: tuple[str, ...]
+
+
+class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
+    """Find bones, weights and a skeleton in the capture's motion and make an armature that replays it"""
+
+    bl_idname = "gaussianimate.build_rig"
+    bl_label = "Build Rig"
+    bl_options = {"REGISTER"}
+
+    if TYPE_CHECKING:
+        max_bones: int
+        max_influences: int
+        joint_threshold: float
+        canonical_frame: int
+    else:
+        max_bones: bpy.props.IntProperty(name="Skin Bones", default=50, min=1, max=500)
+        max_influences: bpy.props.IntProperty(name="Influences", default=4, min=1, max=4)
+        joint_threshold: bpy.props.FloatProperty(name="Joint Threshold", default=0.2, min=0.01, max=1.0)
+        canonical_frame: bpy.props.IntProperty(name="Rest Frame", default=0, min=0)
+
+    @classmethod
+    def unready(cls, context: bpy.types.Context) -> str | None:
+        """A capture must be active, and the libraries of rig building there."""
+        if active_splats(context) is None:
+            return "Select a capture; import one first"
+        if not is_capture_object(active_splats(context)):
+            return "These splats have no frames to learn from; import them as a capture"
+        return missing_library("scipy", "Building rigs")
+
+    def prepare(self, context: bpy.types.Context) -> tuple[Capture, Any]:
+        """Copy the capture out of the scene."""
+        from ..core.rigging.build import RigOptions
+
+        object = active_splats(context)
+        assert object is not None
+        self._uid, self._name = object.session_uid, object.name
+        options = RigOptions(
+            max_bones=self.max_bones,
+            max_influences=self.max_influences,
+            joint_threshold=self.joint_threshold,
+            canonical_frame=self.canonical_frame,
+        )
+        return capture_from_point_cloud(object), options
+
+    @staticmethod
+    def work(state: tuple[Capture, Any], progress: Progress) -> NewRig:
+        """Fit the rig and prepare the skin's gradients."""
+        from ..core.rigging.build import build_rig
+        from ..core.skinning.skin import make_skin
+
+        rig, report = build_rig(*state, progress)
+        progress("Weight gradients", 0.0)
+        skin = make_skin(rig.rest, rig.indices, rig.weights)
+        return NewRig(rig, skin, (*report.notes, *skin.notes))
+
+    def apply(self, context: bpy.types.Context, result: NewRig) -> None:
+        """Add the armature and bind the splats to it."""
+        object = find_object(self._uid, self._name)
+        if context.object is not None and context.object.mode != "OBJECT":
+            bpy.ops.object.mode_set(mode="OBJECT")
+        armature = apply_rig(context, object, result.rig, result.skin)
+        select_only(context, armature)
+        joints, bones = len(result.rig.joint_names), result.rig.bone_transforms.shape[1]
+        message = f"Rigged '{object.name}': {joints} joints, {bones} skin bones"
+        object_notes(object).rig_notes = "\n".join([message, *result.notes])
+        self.report({"WARNING"} if result.notes else {"INFO"}, message)
+        for note in result.notes:
+            self.report({"INFO"}, note)

@@ -1,0 +1,46 @@
+"""Step 4: splat files of the posed frames."""
+
+from __future__ import annotations
+
+import bpy
+
+from ..gaussianimate_addon.properties import scene_settings
+from ..gaussianimate_addon.subject import active_splats
+from ..operators.bake_ply import GAUSSIANIMATE_OT_bake_ply
+from .layout import SubPanel, reason_below, wrapped
+
+
+class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
+    """Write the frames."""
+
+    bl_label = "4. Bake"
+    bl_order = 4
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """Folder, range and space; the whole range or one frame."""
+        layout, settings, scene = self.layout, scene_settings(context), context.scene
+        options = layout.column()
+        options.use_property_split = True
+        options.use_property_decorate = False
+        options.prop(settings, "bake_directory")
+        options.prop(settings, "bake_space")
+        frames = options.column(align=True)
+        frames.prop(scene, "frame_start", text="Frames")
+        frames.prop(scene, "frame_end", text="End")
+        column = layout.column(align=True)
+        whole = column.operator_context
+        column.operator_context = "INVOKE_DEFAULT"
+        button = column.operator(
+            GAUSSIANIMATE_OT_bake_ply.bl_idname, text="Bake Frames", icon="RENDER_ANIMATION"
+        )
+        button.filepath = settings.bake_directory
+        button.frame_start, button.frame_end = scene.frame_start, scene.frame_end
+        button.space = settings.bake_space
+        one = column.operator(
+            GAUSSIANIMATE_OT_bake_ply.bl_idname, text=f"Export Frame {scene.frame_current}...", icon="EXPORT"
+        )
+        one.space = settings.bake_space
+        column.operator_context = whole
+        reason_below(context, layout, GAUSSIANIMATE_OT_bake_ply)
+        if active_splats(context) is not None:
+            wrapped(context, layout, "Blender's own PLY export leaves splats out; use these buttons", "INFO")

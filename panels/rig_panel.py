@@ -1,0 +1,58 @@
+"""Step 2: one button."""
+
+from __future__ import annotations
+
+import bpy
+
+from ..gaussianimate_addon.deformer import bind_is_stale
+from ..gaussianimate_addon.properties import object_notes, scene_settings
+from ..gaussianimate_addon.subject import active_armature, active_splats
+from ..operators.bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
+from ..operators.build_rig import GAUSSIANIMATE_OT_build_rig
+from .layout import SubPanel, reason_below, wrapped
+
+SETTINGS = ("max_bones", "max_influences", "joint_threshold", "canonical_frame")
+
+
+class GAUSSIANIMATE_PT_rig(SubPanel, bpy.types.Panel):
+    """Build the rig, and keep it bound."""
+
+    bl_label = "2. Rig"
+    bl_order = 2
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """The settings, the button, what came of it."""
+        layout, settings = self.layout, scene_settings(context)
+        options = layout.column()
+        options.use_property_split = True
+        options.use_property_decorate = False
+        for name in SETTINGS:
+            options.prop(settings, name)
+        row = layout.row()
+        row.scale_y = 1.4
+        again = active_armature(context) is not None
+        button = row.operator(
+            GAUSSIANIMATE_OT_build_rig.bl_idname,
+            text="Build Rig Again" if again else "Build Rig",
+            icon="OUTLINER_DATA_ARMATURE",
+        )
+        for name in SETTINGS:
+            setattr(button, name, getattr(settings, name))
+        reason_below(context, layout, GAUSSIANIMATE_OT_build_rig)
+        splats = active_splats(context)
+        if splats is not None:
+            self._draw_state(context, splats)
+
+    def _draw_state(self, context: bpy.types.Context, splats: bpy.types.Object) -> None:
+        layout = self.layout
+        summary, _, notes = object_notes(splats).rig_notes.partition("\n")
+        if summary:
+            wrapped(context, layout, summary, "CHECKMARK")
+        if notes:
+            wrapped(context, layout, notes, "INFO")
+        stale = bind_is_stale(splats)
+        if stale is not None:
+            box = layout.box()
+            wrapped(context, box, stale, "ERROR")
+            box.operator(GAUSSIANIMATE_OT_rebind.bl_idname, icon="FILE_REFRESH")
+        layout.operator(GAUSSIANIMATE_OT_apply_transform.bl_idname, text="Apply Transform")
