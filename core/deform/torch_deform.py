@@ -153,9 +153,9 @@ def deform_cloud(
         rows = slice(start, start + chunk)
 
         def load(array: NDArray, rows: slice = rows) -> Tensor:
-            return torch.as_tensor(np.ascontiguousarray(array[rows]), device=device).to(dtype)
+            return torch.tensor(array[rows], device=device).to(dtype)
 
-        indices = torch.as_tensor(np.ascontiguousarray(skin.indices[rows]), device=device)
+        indices = torch.tensor(skin.indices[rows], device=device)
         moved, r = blend(
             load(cloud.positions), indices, load(skin.weights), load(skin.gradients), bones, load(eta)
         )

@@ -1,0 +1,86 @@
+"""Weight gradients by moving least squares."""
+
+import numpy as np
+import pytest
+
+from gaussianimate.core.skinning.gradients import weight_gradients
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def linear_weights(p, slope):
+    a = 0.5 + p @ slope
+    return np.tile(np.array([3, 8], np.int32), (len(p), 1)), np.stack([a, 1 - a], axis=1)
+
+
+def test_linear_fields_are_found_in_a_volume(rng):
+    p, slope = rng.random((2000, 3)), np.array([0.2, -0.1, 0.15])
+    indices, weights = linear_weights(p, slope)
+    indices[::2], weights[::2] = indices[::2, ::-1], weights[::2, ::-1]  # slots in any order
+    g = weight_gradients(p, indices, weights)
+    own = np.where((indices == 3)[..., None], g, 0).sum(axis=1)
+    np.testing.assert_allclose(own, np.tile(slope, (2000, 1)), atol=5e-4)
+    assert np.median(np.abs(own - slope)) < 1e-6
+    assert np.abs(g.sum(axis=1)).max() < 1e-12
+
+
+def test_smooth_fields_are_found_on_a_surface(rng):
+    """On a sphere the tangential slope is found; across the surface there is none."""
+    p = rng.normal(size=(5000, 3))
+    p /= np.linalg.norm(p, axis=1, keepdims=True)
+    a = 0.5 + 0.4 * np.sin(2 * p[:, 0])
+    indices = np.tile(np.array([0, 1], np.int32), (5000, 1))
+    g = weight_gradients(p, indices, np.stack([a, 1 - a], axis=1))[:, 0]
+    truth = np.zeros_like(p)
+    truth[:, 0] = 0.8 * np.cos(2 * p[:, 0])
+    truth -= (truth * p).sum(axis=1, keepdims=True) * p
+    error = np.linalg.norm(g - truth, axis=1)
+    assert np.median(error) < 0.02 and np.quantile(error, 0.99) < 0.1
+    assert np.abs((g * p).sum(axis=1)).max() < 0.15
+
+
+@pytest.mark.parametrize("noise", [0, 1e-4])
+def test_flat_sheets_give_tangential_gradients(rng, noise):
+    p, slope = rng.random((1000, 3)) * [1, 1, noise], np.array([0.3, 0.1, 0.0])
+    indices, weights = linear_weights(p, slope)
+    g = weight_gradients(p, indices, weights)
+    np.testing.assert_allclose(g[:, 0], np.tile(slope, (1000, 1)), atol=1e-3)
+
+
+def test_lines_duplicates_and_tiny_clouds(rng):
+    line = np.linspace(0, 1, 50)[:, None] * np.array([[1.0, 0, 0]])
+    g = weight_gradients(line, *linear_weights(line, np.array([0.3, 0, 0])))
+    np.testing.assert_allclose(g[:, 0], np.tile([0.3, 0, 0], (50, 1)), atol=1e-6)
+    p, slope = rng.random((300, 3)), np.array([0.2, -0.1, 0.15])
+    crowd = np.repeat(p, 20, axis=0)  # 20 points in every place
+    g = weight_gradients(crowd, *linear_weights(crowd, slope))
+    np.testing.assert_allclose(g[:, 0], np.tile(slope, (6000, 1)), atol=1e-3)
+    same = np.ones((30, 3))
+    assert not weight_gradients(same, *linear_weights(same, slope)).any()
+    assert weight_gradients(p[:2], *linear_weights(p[:2], slope)).shape == (2, 2, 3)
+    assert weight_gradients(p[:0], *linear_weights(p[:0], slope)).shape == (0, 2, 3)
+
+
+def test_units_scale_the_gradients(rng):
+    p, slope = rng.random((500, 3)), np.array([0.2, -0.1, 0.15])
+    indices, weights = linear_weights(p, slope)
+    small = weight_gradients(p, indices, weights)
+    for size in (1e-6, 1e6):
+        np.testing.assert_allclose(weight_gradients(size * p, indices, weights) * size, small, atol=1e-6)
+
+
+def test_chunks_do_not_matter(rng):
+    p = rng.random((500, 3))
+    indices, weights = linear_weights(p, np.array([0.2, -0.1, 0.15]))
+    np.testing.assert_array_equal(
+        weight_gradients(p, indices, weights), weight_gradients(p, indices, weights, chunk=37)
+    )
+
+
+def test_all_weight_on_one_bone_has_no_gradient(rng):
+    p = rng.random((200, 3))
+    g = weight_gradients(p, np.tile(np.array([2, 0], np.int32), (200, 1)), np.tile([1.0, 0.0], (200, 1)))
+    assert np.abs(g).max() < 1e-12
