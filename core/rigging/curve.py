@@ -12,8 +12,10 @@ from scipy.spatial import cKDTree
 
 from ..progress import Progress, no_progress
 from .canonical import select_canonical_frame
+from .centring import centre_curves
 from .contraction import ring_areas
 from .curve_graph import CurveGraph
+from .medial import medial_balls
 from .solid import directed_edges
 from .surface import Surface
 
@@ -30,7 +32,7 @@ class CurveSkeleton:
     nodes : (M, 3) float64, metres, about 2 % of the diagonal apart along a branch
     edges : (E, 2) int32, pairs of nodes, lower index first
     owners : (N,) int32, the one node that owns each capture point
-    radii : (M,) float64, mean distance of a node to the surface it owns, metres
+    radii : (M,) float64, mean radius of the balls inscribed around a node, metres
     """
 
     nodes: NDArray[np.float64]
@@ -61,19 +63,29 @@ def extract_curve(
     links = np.unique(np.sort(directed_edges(faces), axis=1), axis=0)
     label, seeds = geodesic_samples(x, links, spacing, progress)
     area = ring_areas(vertices, faces)
-    graph = CurveGraph(x[seeds], label, links, vertices, area)
+    centres, inscribed = medial_balls(surface)
+    graph = CurveGraph(x[seeds], label, links, area)
     graph.thin(genus(surface), 6 * spacing)
-    graph.centre()
-    graph.prune()
-    graph.refine(spacing, progress)
-    nodes, edges, label = graph.arrays()
-    owners = label[cKDTree(vertices).query(np.asarray(points, np.float64))[1]]
-    distance = np.linalg.norm(vertices - nodes[label], axis=1)
-    radii = np.bincount(label, distance * area, len(nodes)) / np.maximum(
-        np.bincount(label, area, len(nodes)), 1e-300
-    )
+    progress(STAGE, 0.8)
+    graph.prune(*_means(graph.label, area, centres, inscribed, len(seeds)))
+    curves = centre_curves(graph.position, graph.branches(), graph.label, centres, inscribed, area, spacing)
+    owners = curves.owner[cKDTree(vertices).query(np.asarray(points, np.float64))[1]]
+    radii = _means(curves.owner, area, centres, inscribed, len(curves.nodes))[1]
     progress(STAGE, 1.0)
-    return CurveSkeleton(nodes, edges.astype(np.int32), owners.astype(np.int32), radii)
+    return CurveSkeleton(curves.nodes, curves.edges.astype(np.int32), owners.astype(np.int32), radii)
+
+
+def _means(
+    label: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    radii: NDArray[np.float64],
+    count: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean ball (count, 3), (count,) of the surface vertices of each label."""
+    total = np.maximum(np.bincount(label, weight, count), 1e-300)
+    sums = [np.bincount(label, weight * v, count) / total for v in (*centres.T, radii)]
+    return np.stack(sums[:3], 1), sums[3]
 
 
 def genus(surface: Surface) -> int:

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress
+TWIG = 2.0  # radii of the parent body that an end branch has to reach from its middle
 
 
 class CurveGraph:
@@ -18,7 +18,6 @@ class CurveGraph:
     nodes : (S, 3) positions
     label : (V,) node that owns each surface vertex
     links : (E, 2) edges of the surface
-    vertices : (V, 3) surface
     area : (V,) area each vertex stands for
     """
 
@@ -27,19 +26,22 @@ class CurveGraph:
         nodes: NDArray[np.float64],
         label: NDArray[np.int64],
         links: NDArray[np.int64],
-        vertices: NDArray[np.float64],
         area: NDArray[np.float64],
     ) -> None:
-        self.position = {k: p for k, p in enumerate(nodes)}
-        self.label = label.copy()
-        self.vertices, self.area = vertices, area
+        self.position = dict(enumerate(nodes))
         self.weight = dict(enumerate(np.bincount(label, area, len(nodes)).tolist()))
-        pairs = np.unique(np.sort(label[links], axis=1), axis=0)
         self.near: dict[int, set[int]] = {k: set() for k in self.position}
+        pairs = np.unique(np.sort(label[links], axis=1), axis=0)
         for a, b in pairs[pairs[:, 0] != pairs[:, 1]].tolist():
             self.near[a].add(b)
             self.near[b].add(a)
-        self.merged = np.arange(len(nodes))
+        self._first_label = label
+        self._merged = np.arange(len(nodes))
+
+    @property
+    def label(self) -> NDArray[np.int64]:
+        """Node (V,) that owns each surface vertex."""
+        return self._merged[self._first_label]
 
     # ------------------------------------------------------------ topology
 
@@ -55,7 +57,7 @@ class CurveGraph:
             if n != kept:
                 self.near[n].add(kept)
                 self.near[kept].add(n)
-        self.merged[self.merged == gone] = kept
+        self._merged[self._merged == gone] = kept
 
     def length(self, a: int, b: int) -> float:
         """Distance of two nodes."""
@@ -74,8 +76,19 @@ class CurveGraph:
             pairs = list(zip(loop, loop[1:] + loop[:1], strict=True))
             if self.loops() <= genus and sum(self.length(a, b) for a, b in pairs) >= smallest_loop:
                 break
-            for node in loop[1:]:
-                self.merge(loop[0], node)
+            self._zip(loop)
+            while (edge := self._shortest_triangle_edge()) is not None:
+                self.merge(*edge)
+
+    def _zip(self, loop: list[int]) -> None:
+        """Merge the two nodes that pinch a loop off best: near each other, far along the loop."""
+        n = len(loop)
+        pairs = [(i, j) for i in range(n) for j in range(i + 2, n) if (i, j) != (0, n - 1)]
+        i, j = min(
+            pairs,
+            key=lambda ij: self.length(loop[ij[0]], loop[ij[1]]) / min(ij[1] - ij[0], n + ij[0] - ij[1]),
+        )
+        self.merge(loop[i], loop[j])
 
     def loops(self) -> int:
         """Number of independent cycles of the connected graph."""
@@ -124,30 +137,10 @@ class CurveGraph:
                 queue.append(m)
         return None
 
-    # ------------------------------------------------------------ geometry
-
-    def centre(self) -> None:
-        """Move every node to the centroid of the surface it owns."""
-        self.label = self.merged[self.label]
-        total = np.bincount(self.label, self.area, len(self.merged))
-        sums = np.stack(
-            [np.bincount(self.label, self.area * self.vertices[:, k], len(self.merged)) for k in range(3)], 1
-        )
-        for n in self.position:
-            if total[n] > 0:
-                self.position[n] = sums[n] / total[n]
-
-    def radius(self, node: int) -> float:
-        """Mean distance of a node to the surface it owns."""
-        mine = self.label == node
-        return (
-            float(np.linalg.norm(self.vertices[mine] - self.position[node], axis=1).mean())
-            if mine.any()
-            else 0.0
-        )
+    # ------------------------------------------------------------ branches
 
     def branches(self) -> list[list[int]]:
-        """Paths between nodes of degree other than 2 (ends included); closed loops start anywhere."""
+        """Paths between nodes of degree other than 2 (ends included); a closed loop starts at its first node."""
         stops = [n for n in sorted(self.near) if len(self.near[n]) != 2]
         paths, seen = [], set()
         for start in stops or sorted(self.near)[:1]:
@@ -161,35 +154,23 @@ class CurveGraph:
                 paths.append(path)
         return paths
 
-    def prune(self) -> None:
-        """Drop end branches that stay within the body they branch from, shortest first."""
+    def prune(self, centre: NDArray[np.float64], radius: NDArray[np.float64]) -> None:
+        """Drop end branches that hardly leave the body they branch from, the least first.
+
+        Parameters
+        ----------
+        centre, radius : (S, 3), (S,) middle and inscribed radius of each node's share of the body, S first nodes
+        """
         while True:
             twigs = []
             for path in self.branches():
                 if len(self.near[path[0]]) == 1:
                     path = path[::-1]
-                if len(self.near[path[-1]]) != 1 or len(self.near[path[0]]) < 3:
-                    continue
-                length = sum(self.length(a, b) for a, b in zip(path, path[1:], strict=False))
-                ratio = length / max(self.radius(path[0]), 1e-12)
-                twigs.append((ratio, path))
-            twigs = [t for t in twigs if t[0] < 1.0]
-            if not twigs:
+                if len(self.near[path[-1]]) == 1 and len(self.near[path[0]]) > 2:
+                    reach = np.linalg.norm(centre[path[-1]] - centre[path[0]]) + radius[path[-1]]
+                    twigs.append((float(reach) / max(float(radius[path[0]]), 1e-300), path))
+            worst = min(twigs, default=(np.inf, []))
+            if worst[0] > TWIG:
                 return
-            _, path = min(twigs)
-            for node in path[1:]:
-                at = self.position[path[0]]
-                self.merge(path[0], node)
-                self.position[path[0]] = at
-            self.label = self.merged[self.label]
-
-    def refine(self, spacing: float, progress: Progress) -> None:
-        """Smooth."""
-
-    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-        """Nodes (M, 3), edges (E, 2) and owner of each surface vertex (V,), renumbered."""
-        names = sorted(self.position)
-        number = np.full(len(self.merged), -1)
-        number[names] = np.arange(len(names))
-        edges = sorted((number[a], number[b]) for a in names for b in self.near[a] if a < b)
-        return np.array([self.position[n] for n in names]), np.reshape(edges, (-1, 2)), number[self.label]
+            for node in worst[1][1:]:
+                self.merge(worst[1][0], node)
