@@ -79,7 +79,8 @@ class Job:
                 self._steps, self._error = None, error
         if self._worker is not None:
             self._worker.join(max(end - time.monotonic(), 0.0))
-            self.stage, self.fraction = self._worker.stage, self._worker.fraction
+            if self._worker.stage:
+                self.stage, self.fraction = self._worker.stage, self._worker.fraction
 
     def result(self) -> Any:
         """Return what ``work`` returned, or raise what went wrong."""

@@ -31,6 +31,7 @@ def pose_anew(armature: bpy.types.Object) -> None:
     action = armature.get(POSE)
     if action is None:
         action = bpy.data.actions.new(f"{armature.name} pose")
+        action.use_fake_user = True  # the user's work outlives a rig that is built again
         armature[POSE] = action
     reset_pose(armature)
     _play(armature, action)

@@ -28,13 +28,13 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
         joint_threshold: bpy.props.FloatProperty(
             name="Joint Threshold",
             description="How clearly the motion must change along a limb to make a joint; higher gives fewer",
-            default=0.2,
+            default=0.3,
             min=0.01,
             max=1.0,
         )
         canonical_frame: bpy.props.IntProperty(
             name="Rest Frame",
-            description="Frame of the capture, counted from 0, that becomes the rest pose; best with limbs apart",
+            description="Frame of the capture, from 0, that becomes the rest pose; best with limbs apart",
             default=0,
             min=0,
         )

@@ -22,7 +22,7 @@ class Worker(threading.Thread):
 
     Attributes
     ----------
-    stage, fraction : the last progress report
+    stage, fraction : the last progress report, "" before the first
     result, error : what ``work`` returned, or what it raised; read them once the thread has ended
     """
 
@@ -31,7 +31,7 @@ class Worker(threading.Thread):
         super().__init__(name="gaussianimate-job", daemon=True)
         self._work, self._state, self._after = work, state, after
         self._cancel = threading.Event()
-        self.stage, self.fraction = "Starting", 0.0
+        self.stage, self.fraction = "", 0.0
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -44,7 +44,7 @@ class Worker(threading.Thread):
         try:
             if self._after is not None:
                 self._after.join()
-            self._progress(self.stage, 0.0)
+            self._check()
             self.result = self._work(self._state, self._progress)
         except BaseException as error:  # handed to the main thread, which reports or prints it
             self.error = error
@@ -53,5 +53,8 @@ class Worker(threading.Thread):
 
     def _progress(self, stage: str, fraction: float) -> None:
         self.stage, self.fraction = stage, fraction
+        self._check()
+
+    def _check(self) -> None:
         if self._cancel.is_set():
             raise Cancelled("cancelled")

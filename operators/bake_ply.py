@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bpy
 
+from ..core.cloud import GaussianCloud
+from ..core.errors import FormatError
+from ..core.formats.ply_writer import write_cloud
+from ..core.progress import Progress
+from ..gaussianimate_addon.bake import bake_sequence
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.subject import active_splats
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: files, frames without splats, and splats that were left out."""
+
+    paths: list[Path]
+    empty: list[int]
+    left_out: int
+
+
+Steps = Generator[tuple[str, float], None, Written]
 
 
 class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
@@ -51,6 +71,7 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
         filter_glob: bpy.props.StringProperty(default="*.ply", options={"HIDDEN"})
 
     browsing = False
+    job_cancelled = "cancelled; the frames written so far are whole"
 
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:
@@ -85,3 +106,74 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
         layout.use_property_decorate = False
         for name in ("frame_start", "frame_end", "space"):
             layout.prop(self, name)
+
+    def prepare(self, context: bpy.types.Context) -> Steps:
+        """Find out what to write where; posing takes the scene, so frames are written between redraws."""
+        object, scene = active_splats(context), context.scene
+        assert object is not None
+        given = self.properties.is_property_set
+        start = self.frame_start if given("frame_start") else scene.frame_current
+        end = self.frame_end if given("frame_end") else start
+        paths = targets(bpy.path.abspath(self.filepath), object.name, start, end)
+        return write_frames(bake_sequence(context, object, start, end, self.space), paths)
+
+    @staticmethod
+    def work(state: Written, progress: Progress) -> Written:
+        """Nothing is left to do."""
+        return state
+
+    def apply(self, context: bpy.types.Context, result: Written) -> None:
+        """Say what was written."""
+        first = result.paths[0]
+        what = f"{first}" if len(result.paths) == 1 else f"{len(result.paths)} files to {first.parent}"
+        self.report({"INFO"}, f"Wrote {what}")
+        if result.empty:
+            self.report({"WARNING"}, f"Frames without splats were left out: {result.empty}")
+        if result.left_out:
+            self.report({"WARNING"}, f"{result.left_out} splats had values that cannot be written")
+
+
+def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
+    """Return the file of each frame.
+
+    Parameters
+    ----------
+    path : a file, which takes one frame or lends its name to many, or a folder
+    name : beginning of the file names in a folder
+
+    Raises
+    ------
+    FormatError : no path, no frames, or the folder cannot be made
+    """
+    if not path:
+        raise FormatError("(no file)", "no file or folder was given to write to")
+    if end < start:
+        raise FormatError(path, f"the last frame, {end}, comes before the first, {start}; swap them")
+    file = Path(path)
+    is_folder = (
+        file.is_dir() or path.endswith(("/", os.sep)) or (end > start and file.suffix.lower() != ".ply")
+    )
+    folder, stem = (file, bpy.path.clean_name(name)) if is_folder else (file.parent, file.stem)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FormatError(folder, f"the folder cannot be made ({error.strerror or error})") from error
+    if start == end and not is_folder:
+        return {start: file.with_name(bpy.path.ensure_ext(file.name, ".ply"))}
+    digits = max(4, len(str(end)))
+    return {frame: folder / f"{stem}_{frame:0{digits}d}.ply" for frame in range(start, end + 1)}
+
+
+def write_frames(frames: Iterator[tuple[int, GaussianCloud]], paths: dict[int, Path]) -> Steps:
+    """Write each frame's cloud to its file, yielding the progress after each."""
+    written, empty, left_out = [], [], 0
+    for frame, cloud in frames:
+        if len(cloud):
+            left_out += write_cloud(cloud, paths[frame])
+            written.append(paths[frame])
+        else:
+            empty.append(frame)
+        yield "Writing frames", (len(written) + len(empty)) / len(paths)
+    if not written:
+        raise FormatError(paths[min(paths)], "there is no splat to write in any frame")
+    return Written(written, empty, left_out)

@@ -14,10 +14,14 @@ from ..core.skinning.skin import Skin
 from ..gaussianimate_addon.capture_object import capture_from_point_cloud, is_capture_object
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
+from ..gaussianimate_addon.motion_switch import remember_replay
 from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.rig_object import apply_rig
 from ..gaussianimate_addon.subject import active_splats, find_object
 from .place import select_only
+
+if TYPE_CHECKING:
+    from ..core.rigging.build import RigReport
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,14 @@ class NewRig:
 
     rig: Rig
     skin: Skin
-    notes: tuple[str, ...]
+    report: RigReport
+
+    @property
+    def summary(self) -> str:
+        """One line on what was found."""
+        joints, bones = len(self.rig.joint_names), self.rig.bone_transforms.shape[1]
+        plural = (f"{joints} joint{'s'[: joints != 1]}", f"{bones} skin bone{'s'[: bones != 1]}")
+        return f"{', '.join(plural)}, replay error {self.report.rmse_percent:.2g} % of the size"
 
 
 class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
@@ -44,7 +55,7 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
     else:
         max_bones: bpy.props.IntProperty(name="Skin Bones", default=50, min=1, max=500)
         max_influences: bpy.props.IntProperty(name="Influences", default=4, min=1, max=4)
-        joint_threshold: bpy.props.FloatProperty(name="Joint Threshold", default=0.2, min=0.01, max=1.0)
+        joint_threshold: bpy.props.FloatProperty(name="Joint Threshold", default=0.3, min=0.01, max=1.0)
         canonical_frame: bpy.props.IntProperty(name="Rest Frame", default=0, min=0)
 
     @classmethod
@@ -77,10 +88,10 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
         from ..core.rigging.build import build_rig
         from ..core.skinning.skin import make_skin
 
-        rig, report = build_rig(*state, progress)
+        built = build_rig(*state, progress)
         progress("Weight gradients", 0.0)
-        skin = make_skin(rig.rest, rig.indices, rig.weights)
-        return NewRig(rig, skin, (*report.notes, *skin.notes))
+        skin = make_skin(built.rig.rest, built.rig.indices, built.rig.weights)
+        return NewRig(built.rig, skin, built.report)
 
     def apply(self, context: bpy.types.Context, result: NewRig) -> None:
         """Add the armature and bind the splats to it."""
@@ -88,10 +99,10 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
         if context.object is not None and context.object.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         armature = apply_rig(context, object, result.rig, result.skin)
+        remember_replay(armature)
         select_only(context, armature)
-        joints, bones = len(result.rig.joint_names), result.rig.bone_transforms.shape[1]
-        message = f"Rigged '{object.name}': {joints} joints, {bones} skin bones"
-        object_notes(object).rig_notes = "\n".join([message, *result.notes])
-        self.report({"WARNING"} if result.notes else {"INFO"}, message)
-        for note in result.notes:
+        notes = [note for note in (*result.report.notes, *result.skin.notes)]
+        object_notes(object).rig_notes = "\n".join([result.summary, *notes])
+        self.report({"INFO"}, f"Rigged '{object.name}': {result.summary}")
+        for note in notes:
             self.report({"INFO"}, note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import bpy
 
 from ..core.capture import Capture
-from ..core.cloud import GaussianCloud
 from ..core.progress import Progress
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.preferences import UP_AXES, preferences
 from .add_capture import NewCapture, add_capture, make_splats
+
+if TYPE_CHECKING:
+    from ..core.formats import MeshTexture
 
 EXTENSIONS = (".ply", ".splat", ".ksplat", ".spz", ".sog", ".npz", ".obj", ".glb")
 
@@ -122,8 +123,13 @@ the sequence, or its folder by leaving the name empty"""
     def work(state: Request, progress: Progress) -> NewCapture:
         """Read the files; cover a mesh with splats."""
         from ..core.formats import read_capture
+        from ..core.formats.sources import find_files
 
-        return make_splats(read_capture(state.source, progress=progress), state.splat_count, progress)
+        capture = read_capture(state.source, progress=progress)
+        texture = None
+        if capture.load_cloud is None and capture.colors is None:
+            texture = _texture(find_files(state.source)[0][0])
+        return make_splats(capture, state.splat_count, progress, texture)
 
     def apply(self, context: bpy.types.Context, result: NewCapture) -> None:
         """Add the capture to the scene."""
@@ -140,10 +146,19 @@ the sequence, or its folder by leaving the name empty"""
             if remembered is not None:
                 remembered.up_axis = self.up
             return _AXIS[self.up]
-        return capture.up or _AXIS[remembered.up_axis if remembered is not None else "Y"]
+        if capture.up in _AXIS.values():
+            return capture.up
+        return _AXIS[remembered.up_axis if remembered is not None else "Y"]
 
 
 _AXIS = {"Z": "z", "Y": "y", "NEG_Y": "-y"}
+
+
+def _texture(path: Path) -> MeshTexture | None:
+    """Return the base-colour texture of a mesh file, if it has one."""
+    from ..core.formats import read_texture
+
+    return read_texture(path) if path.suffix.lower() in (".obj", ".glb", ".ply") else None
 
 
 def chosen(filepath: str, directory: str, names: list[str]) -> str | list[str]:
@@ -158,7 +173,7 @@ def chosen(filepath: str, directory: str, names: list[str]) -> str | list[str]:
 
 
 def numbered_siblings(path: str) -> str | list[str]:
-    """Return the files that differ from ``path`` in the last number of their names only, or ``path`` alone."""
+    """Return the files whose names differ from ``path`` in the last number only, or ``path`` alone."""
     file = Path(path)
     parts = re.match(r"(.*?)(\d+)(\D*)$", file.name)
     if parts is None or not file.is_file():
