@@ -1,7 +1,7 @@
 """Time of the deformation against the number of splats and of influences.
 
-Run: ``python benchmarks/bench_deform.py [--splats 10000 100000 1000000] [--influences 1 2 4] [--torch]``. Prints
-microseconds a splat (the smallest of the runs), and what a frame of a bake takes.
+Run: ``python benchmarks/bench_deform.py [--splats 10000 100000 1000000] [--influences 1 2 4] [--torch]``.
+Prints microseconds a splat (the smallest of the runs), and what one frame of a bake takes.
 """
 
 from __future__ import annotations
