@@ -5,9 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import bpy
+import numpy as np
+from numpy.typing import NDArray
 
 from ..core.cloud import GaussianCloud
+from ..core.deform.deform import deform_cloud
+from ..core.deform.transforms import bone_transforms_from_pose, transform_cloud
+from ..core.errors import RigError
 from ..core.progress import Progress, no_progress
+from ..core.rotations import affine_multiply
+from .armature import SKIN_BONE, bone_matrices, indexed_bones
+from .bind import bind_is_stale
+from .capture_object import source_matrix
+from .deform_nodes import get_bind
+from .modifiers import DEFORM, find_modifier, get_input
+from .point_cloud import is_splat_data, point_cloud_to_cloud
+from .skin_attributes import read_skin
+
+F64 = NDArray[np.float64]
+UNMOVED = 2e-6  # difference from the identity that an untouched matrix has in single precision
 
 
 def posed_cloud(
@@ -15,14 +31,72 @@ def posed_cloud(
 ) -> GaussianCloud:
     """Return the splats of the object as posed at the depsgraph's frame.
 
-    A rigged object is deformed by ``core.deform`` (spherical harmonics rotated); any other shows its
-    evaluated splats (a capture: the current frame; an empty frame gives an empty cloud).
+    A rigged object is deformed by ``core.deform`` (spherical harmonics turned); any other shows its
+    evaluated splats: a capture its current frame, an empty cloud where that is empty.
 
     Parameters
     ----------
-    space : "WORLD" applies the object's matrix, the axis conversion of the import undone; "OBJECT" does not
+    space : "WORLD" applies the object's matrix and undoes the axis conversion of the import, so that an
+        object left where it was put comes out in the axes of its source, bit by bit; "OBJECT" does neither
+
+    Raises
+    ------
+    RigError : no splats, or the bind is stale.
     """
-    raise NotImplementedError
+    if object.type != "POINTCLOUD" or not is_splat_data(object.data):
+        raise RigError(f"'{object.name}' holds no Gaussian splats; choose a splat or capture object")
+    evaluated = object.evaluated_get(depsgraph)
+    modifier = find_modifier(object, DEFORM)
+    cloud = _deformed(depsgraph, object) if modifier else _shown(object, evaluated)
+    if space == "OBJECT":
+        return cloud
+    world = np.linalg.inv(source_matrix(object)) @ np.array(evaluated.matrix_world, np.float64)
+    untouched = np.abs(world - np.eye(4)).max() <= UNMOVED
+    return cloud if untouched else transform_cloud(cloud, world)
+
+
+def _shown(object: bpy.types.Object, evaluated: bpy.types.Object) -> GaussianCloud:
+    data = evaluated.data
+    if is_splat_data(data):
+        return point_cloud_to_cloud(data)
+    rest = point_cloud_to_cloud(object.data)  # an empty geometry carries no attributes
+    return rest.take(np.zeros(len(rest), bool))
+
+
+def _deformed(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> GaussianCloud:
+    problem = bind_is_stale(object)
+    if problem:
+        raise RigError(problem)
+    rest = point_cloud_to_cloud(object.data)
+    modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
+    return deform_cloud(
+        rest,
+        read_skin(object.data),
+        skin_transforms(depsgraph, object),
+        elastic=get_input(modifier, "Elastic"),
+        rotate_sh=get_input(modifier, "Rotate Colours"),
+    )
+
+
+def skin_transforms(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> F64:
+    """Return the posed skin bones' transforms (B, 3, 4), rest to posed, in the object's space."""
+    modifier = find_modifier(object, DEFORM)
+    armature = get_input(modifier, "Armature")
+    bind = get_bind(modifier.node_group)
+    posed = armature.evaluated_get(depsgraph)
+    bones = indexed_bones(armature, SKIN_BONE)
+    pose = np.array([posed.pose.bones[bone.name].matrix for bone in bones], np.float64)
+    motions = bone_transforms_from_pose(pose, bone_matrices(bones))
+    world = np.array(object.evaluated_get(depsgraph).matrix_world, np.float64)
+    if abs(np.linalg.det(world[:3, :3])) < 1e-18:
+        raise RigError(f"'{object.name}' is scaled to nothing; give it a scale other than 0")
+    after = np.linalg.inv(world) @ np.array(posed.matrix_world, np.float64)
+    if np.abs(after @ bind - np.eye(4)).max() <= UNMOVED * (1 + np.abs(after).max()):
+        after = np.linalg.inv(bind)
+    chained = affine_multiply(affine_multiply(after[:3], motions), bind[:3])
+    if np.allclose(after @ bind, np.eye(4), rtol=0, atol=1e-12):
+        chained[(motions == np.eye(3, 4)).all(axis=(1, 2))] = np.eye(3, 4)
+    return chained
 
 
 def bake_sequence(
@@ -34,4 +108,13 @@ def bake_sequence(
     progress: Progress = no_progress,
 ) -> Iterator[tuple[int, GaussianCloud]]:
     """Yield (scene frame, cloud) for every frame of the range; the scene's frame is restored at the end."""
-    raise NotImplementedError
+    scene = context.scene
+    before, subframe = scene.frame_current, scene.frame_subframe
+    count = frame_end - frame_start + 1
+    try:
+        for i, frame in enumerate(range(frame_start, frame_end + 1)):
+            progress("Baking frames", i / count)
+            scene.frame_set(frame)
+            yield frame, posed_cloud(context.evaluated_depsgraph_get(), object, space)
+    finally:
+        scene.frame_set(before, subframe=subframe)

@@ -107,7 +107,7 @@ def _follow_bones(object: bpy.types.Object, armature: bpy.types.Object, group: b
     applied = fit_similarity(before, after)
     if applied is None:
         raise RigError(
-            f"the bones of '{armature.name}' were edited or scaled unevenly; undo that, or build the rig again"
+            f"the bones of '{armature.name}' were edited or scaled unevenly; undo that, or rig anew"
         )
     set_bind(group, applied @ get_bind(group))
     scale = np.cbrt(np.linalg.det(applied[:3, :3]))

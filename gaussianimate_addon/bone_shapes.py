@@ -41,7 +41,7 @@ def skeleton_shapes(rig: Rig) -> list[BoneShape]:
 
 
 def skin_shapes(rig: Rig) -> list[tuple[F64, F64]]:
-    """Return (head, tail) of every outer bone: at the weighted centre of its points, along its joint's bone."""
+    """Return (head, tail) of every outer bone: amid its points, along its joint's bone."""
     main, diagonal = main_children(rig), _diagonal(rig)
     tails = _tails(rig, main, SHORTEST * diagonal)
     along = tails - rig.joint_positions

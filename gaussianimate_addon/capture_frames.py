@@ -1,5 +1,175 @@
-"""stub"""
+"""The frames of a capture as native data: one PointCloud of F * N points that no collection holds.
+
+Row ``f * N + i`` is splat i in frame f. Only what changes over time is stored: ``position`` always,
+``rotation``, ``scale``, ``radiance:base`` and ``radiance:sh_i`` where they differ between frames, ``shown``
+(BOOLEAN) where a frame is empty. Spherical harmonics that would take more than `SH_BUDGET` stay those of the
+canonical frame. The frames live in the .blend with their user, so that saving, moving, appending and
+rendering need neither source files nor this add-on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.capture import Capture
+from ..core.cloud import GaussianCloud
+from ..core.deform.transforms import transform_cloud
+from ..core.errors import CaptureError
+from ..core.progress import Progress, no_progress
+from .attributes import has_attribute, read_attribute, write_attribute
+from .point_cloud import BASE, sh_name
+
+F32 = NDArray[np.float32]
+FRAMES = "gaussianimate_frames"  # custom property of the capture object: the object that holds its frames
+SHOWN = "shown"
+# attribute -> type, and the field(s) of a cloud it holds
+VARYING = {"rotation": "QUATERNION", "scale": "FLOAT_VECTOR", BASE: "FLOAT4"}
+VARYING |= {sh_name(i): "FLOAT_VECTOR" for i in range(15)}
+SH_BUDGET = 2**30  # bytes
 
 
-def transform_frames(object, matrix):
-    pass
+@dataclass(frozen=True)
+class CaptureFrames:
+    """What a capture's frames look like, ready to be stored.
+
+    positions : (F, N, 3) float32, finite (0 in invalid frames)
+    frame_valid : (F,) bool
+    varying : attribute name -> (F, N, 3 | 4) float32, for those of `VARYING` that change over time
+    notes : one sentence each on what was left out
+    """
+
+    positions: F32
+    frame_valid: NDArray[np.bool_]
+    varying: dict[str, F32]
+    notes: tuple[str, ...] = ()
+
+
+def collect_frames(capture: Capture, cloud: GaussianCloud, progress: Progress = no_progress) -> CaptureFrames:
+    """Load every frame of a capture; touches no Blender data and may run off the main thread.
+
+    Parameters
+    ----------
+    cloud : the canonical frame's splats, what does not vary is taken from there
+    """
+    count = capture.frame_count
+    positions = np.where(capture.frame_valid[:, None, None], capture.positions, np.float32(0))
+    if capture.load_cloud is None:
+        return CaptureFrames(positions, capture.frame_valid, {})
+    fields, notes = _fields(cloud), ()
+    if cloud.sh[:, 1:].nbytes * count > SH_BUDGET:
+        fields = {name: value for name, value in fields.items() if not name.startswith("radiance:sh")}
+        notes = (
+            "playback shows the view-dependent colours of the rest frame; those of all frames are too large",
+        )
+    stored = {name: np.empty((count, *value.shape), np.float32) for name, value in fields.items()}
+    first: dict[str, F32] = {}
+    varies: set[str] = set()
+    for f in range(count):
+        progress("Loading frames", f / count)
+        fields = _fields(capture.load_cloud(f) if capture.frame_valid[f] else cloud)
+        for name in stored:
+            stored[name][f] = fields[name]
+            if capture.frame_valid[f] and not np.array_equal(
+                fields[name], first.setdefault(name, fields[name])
+            ):
+                varies.add(name)
+    return CaptureFrames(positions, capture.frame_valid, {name: stored[name] for name in varies}, notes)
+
+
+def _fields(cloud: GaussianCloud) -> dict[str, F32]:
+    base = np.column_stack([cloud.sh[:, 0], cloud.opacities])
+    bands = {sh_name(i): cloud.sh[:, i + 1] for i in range(cloud.sh.shape[1] - 1)}
+    return {"rotation": cloud.rotations, "scale": cloud.scales, BASE: base} | bands
+
+
+def store_frames(frames: CaptureFrames, name: str) -> bpy.types.Object:
+    """Return a new object, in no collection, that holds the frames."""
+    count, points = frames.positions.shape[:2]
+    if count * points > np.iinfo(np.int32).max // 4:
+        raise CaptureError(
+            f"{name}: {count} frames of {points} splats are more than a .blend holds; import fewer frames"
+        )
+    data = bpy.data.pointclouds.new(f"{name}.frames")
+    data.resize(count * points)
+    write_attribute(data, "position", "FLOAT_VECTOR", frames.positions)
+    for attribute, values in frames.varying.items():
+        write_attribute(data, attribute, VARYING[attribute], values)
+    if not frames.frame_valid.all():
+        write_attribute(data, SHOWN, "BOOLEAN", np.repeat(frames.frame_valid, points))
+    object = bpy.data.objects.new(data.name, data)
+    object.hide_render = object.hide_viewport = True
+    return object
+
+
+def frames_object(object: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the object that holds the frames of a capture object, None where there are none."""
+    found = object.get(FRAMES)
+    return found if isinstance(found, bpy.types.Object) else None
+
+
+def load_frames(object: bpy.types.Object) -> CaptureFrames:
+    """Read the frames of a capture object back (copies).
+
+    Raises
+    ------
+    CaptureError : it has none.
+    """
+    holder, points = frames_object(object), len(object.data.points)
+    if holder is None:
+        raise CaptureError(f"'{object.name}' carries no captured frames; import a capture first")
+    data = holder.data
+    if points == 0 or len(data.points) % points:
+        raise CaptureError(f"splats of '{object.name}' were added or removed; import the capture again")
+    positions = read_attribute(data, "position").reshape(-1, points, 3)
+    shown = read_attribute(data, SHOWN) if has_attribute(data, SHOWN) else np.ones(len(data.points), bool)
+    varying = {
+        name: read_attribute(data, name).reshape(len(positions), points, -1)
+        for name in VARYING
+        if has_attribute(data, name)
+    }
+    return CaptureFrames(positions, shown.reshape(-1, points)[:, 0], varying)
+
+
+def frame_cloud(frames: CaptureFrames, rest: GaussianCloud, frame: int) -> GaussianCloud:
+    """Return the splats of one frame; what does not vary comes from ``rest``."""
+    base = frames.varying.get(BASE)
+    sh = rest.sh.copy()
+    if base is not None:
+        sh[:, 0] = base[frame, :, :3]
+    for i in range(sh.shape[1] - 1):
+        if sh_name(i) in frames.varying:
+            sh[:, i + 1] = frames.varying[sh_name(i)][frame]
+    return GaussianCloud(
+        positions=frames.positions[frame].copy(),
+        rotations=frames.varying["rotation"][frame] if "rotation" in frames.varying else rest.rotations,
+        scales=frames.varying["scale"][frame] if "scale" in frames.varying else rest.scales,
+        opacities=rest.opacities if base is None else np.ascontiguousarray(base[frame, :, 3]),
+        sh=sh,
+    )
+
+
+def transform_frames(object: bpy.types.Object, rest: GaussianCloud, matrix: NDArray[np.float64]) -> None:
+    """Move the stored frames of a capture object by ``matrix`` (4, 4).
+
+    Parameters
+    ----------
+    rest : the object's splats before they were moved
+    """
+    holder = frames_object(object)
+    if holder is None:
+        return
+    frames = load_frames(object)
+    for f in range(len(frames.positions)):
+        moved = transform_cloud(frame_cloud(frames, rest, f), matrix)
+        frames.positions[f] = moved.positions
+        for name, value in _fields(moved).items():
+            if name in frames.varying:
+                frames.varying[name][f] = value
+    write_attribute(holder.data, "position", "FLOAT_VECTOR", frames.positions)
+    for name, values in frames.varying.items():
+        write_attribute(holder.data, name, VARYING[name], values)
+    holder.data.update_tag()

@@ -1,15 +1,53 @@
-"""A capture as native Blender data: it plays, renders and reloads without this add-on."""
+"""A capture as native Blender data: it plays, renders and reloads without this add-on.
+
+The object's own PointCloud holds the canonical frame; a geometry-nodes modifier replaces it by the stored
+frame that the scene's time calls for. Capture frame i is shown around scene frame ``start + i * scene fps /
+capture fps``, the nearest frame at any time. The source's axes are kept in the data; the object's matrix
+turns them upright and a custom property records how, so that an export can undo it.
+"""
 
 from __future__ import annotations
 
 import bpy
+import numpy as np
+from mathutils import Matrix
+from numpy.typing import NDArray
 
 from ..core.capture import Capture
 from ..core.cloud import GaussianCloud
+from ..core.errors import CaptureError
+from .action import scene_fps
+from .bind import remember_points
+from .capture_frames import (
+    FRAMES,
+    CaptureFrames,
+    collect_frames,
+    frame_cloud,
+    frames_object,
+    load_frames,
+    store_frames,
+)
+from .modifiers import PLAYBACK, add_modifier, find_modifier, get_input, set_input
+from .playback_nodes import build_playback_group
+from .point_cloud import cloud_to_point_cloud, point_cloud_to_cloud, write_cloud
+
+AXIS = "gaussianimate_up"  # custom property of the object: up axis of the source
+_INFO = "gaussianimate_capture"  # custom property of the frames: name, fps, notes, faces
+
+# Up axis of the source -> matrix that turns it to Blender's +Z (a quarter turn about X).
+_UPRIGHT = {
+    "z": np.eye(4),
+    "y": np.array([[1, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]]),
+    "-y": np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]]),
+}
 
 
 def create_capture_object(
-    context: bpy.types.Context, capture: Capture, cloud: GaussianCloud, axis: str
+    context: bpy.types.Context,
+    capture: Capture,
+    cloud: GaussianCloud,
+    axis: str,
+    frames: CaptureFrames | None = None,
 ) -> bpy.types.Object:
     """Add the capture to the scene as a PointCloud object that plays from ``scene.frame_start`` on.
 
@@ -17,13 +55,47 @@ def create_capture_object(
     ----------
     cloud : the canonical frame's splats, N rows like the capture
     axis : up axis of the source, "y", "z" or "-y"; turned to Blender's +Z by the object's matrix
+    frames : result of `collect_frames`, where it was called before (loading files takes its time)
     """
-    raise NotImplementedError
+    if axis not in _UPRIGHT:
+        raise CaptureError(f"'{axis}' is no up axis; choose y, z or -y")
+    frames = frames or collect_frames(capture, cloud)
+    object = bpy.data.objects.new(capture.name, cloud_to_point_cloud(cloud, capture.name))
+    context.scene.collection.objects.link(object)
+    object.matrix_world = Matrix(_UPRIGHT[axis].tolist())
+    object[AXIS] = axis
+    remember_points(object)
+    if capture.frame_count > 1:
+        _add_playback(object, frames, context.scene, capture)
+    context.view_layer.update()
+    return object
+
+
+def _add_playback(
+    object: bpy.types.Object, frames: CaptureFrames, scene: bpy.types.Scene, capture: Capture
+) -> None:
+    holder = store_frames(frames, capture.name)
+    holder[_INFO] = {
+        "name": capture.name,
+        "fps": capture.fps or scene_fps(scene),
+        "up": capture.up or "",
+        "notes": list(capture.notes),
+    }
+    if capture.faces is not None:
+        holder[_INFO]["faces"] = capture.faces.ravel().tolist()
+    object[FRAMES] = holder
+    group = build_playback_group(
+        f"{object.name} playback", frames.varying, with_gaps=not frames.frame_valid.all()
+    )
+    modifier = add_modifier(object, PLAYBACK, group)
+    set_input(modifier, "Frames", holder)
+    set_input(modifier, "Start Frame", float(scene.frame_start))
+    set_input(modifier, "Frame Step", scene_fps(scene) / holder[_INFO]["fps"])
 
 
 def is_capture_object(object: bpy.types.Object | None) -> bool:
-    """Return whether the object was made by :func:`create_capture_object` (its frames are at hand)."""
-    raise NotImplementedError
+    """Return whether the object carries captured frames."""
+    return object is not None and object.type == "POINTCLOUD" and frames_object(object) is not None
 
 
 def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
@@ -33,14 +105,47 @@ def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
     ------
     CaptureError : the object carries no capture.
     """
-    raise NotImplementedError
+    frames, rest = load_frames(object), point_cloud_to_cloud(object.data)
+    info = frames_object(object)[_INFO].to_dict()
+    positions = frames.positions
+    if not frames.frame_valid.all():
+        positions = positions.copy()
+        positions[~frames.frame_valid] = np.nan
+    faces = info.get("faces")
+    return Capture(
+        name=info["name"],
+        positions=positions,
+        frame_valid=frames.frame_valid,
+        load_cloud=lambda frame: frame_cloud(frames, rest, frame),
+        faces=None if faces is None else np.array(faces, np.int32).reshape(-1, 3),
+        fps=info["fps"],
+        up=info["up"] or None,
+        notes=tuple(info["notes"]),
+    )
 
 
 def show_frame(object: bpy.types.Object, frame: int) -> None:
-    """Make capture frame ``frame`` (0-based) the object's rest state (its stored splats)."""
-    raise NotImplementedError
+    """Make capture frame ``frame`` (0-based) the object's rest state (its stored splats).
+
+    Raises
+    ------
+    CaptureError : the frame does not exist or is empty.
+    """
+    frames = load_frames(object)
+    if not 0 <= frame < len(frames.positions) or not frames.frame_valid[frame]:
+        raise CaptureError(f"frame {frame} of '{object.name}' is empty or does not exist; choose another")
+    write_cloud(object.data, frame_cloud(frames, point_cloud_to_cloud(object.data), frame))
+    remember_points(object)
 
 
 def scene_frame(object: bpy.types.Object, frame: float) -> float:
     """Return the scene frame at which capture frame ``frame`` (0-based) is shown."""
-    raise NotImplementedError
+    modifier = find_modifier(object, PLAYBACK)
+    if modifier is None:
+        return frame
+    return get_input(modifier, "Start Frame") + frame * get_input(modifier, "Frame Step")
+
+
+def source_matrix(object: bpy.types.Object) -> NDArray[np.float64]:
+    """Return the recorded matrix (4, 4) that turned the source upright; the identity where none was."""
+    return _UPRIGHT.get(object.get(AXIS, "z"), _UPRIGHT["z"]).copy()

@@ -3,15 +3,87 @@
 from __future__ import annotations
 
 import bpy
+import numpy as np
 
+from ..core.errors import RigError
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
+from .action import replay_action
+from .armature import rig_to_armature
+from .attributes import read_attribute
+from .capture_object import is_capture_object, scene_frame, show_frame
+from .deformer import add_deformer, deformer_armature
+from .modifiers import DEFORM, PLAYBACK, find_modifier, remove_modifier
+from .skin_attributes import write_skin
 
 
 def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, skin: Skin) -> bpy.types.Object:
     """Give a capture object its armature, replay action, skin and deformer; returns the armature.
 
-    The canonical frame becomes the rest state, playback from stored frames is switched off, and the
-    object becomes a child of the armature. A rig the object had before is replaced.
+    The canonical frame becomes the rest state, playback from the stored frames is switched off (they stay,
+    so that the rig can be built anew), and the object becomes a child of the armature, which is the one to
+    move from now on. A rig the object had before is replaced.
+
+    Raises
+    ------
+    RigError : the rig was not built from this object's splats.
     """
-    raise NotImplementedError
+    if len(rig.rest) != len(object.data.points):
+        raise RigError(
+            f"the rig has {len(rig.rest)} splats and '{object.name}' has {len(object.data.points)};"
+            " build the rig from this object"
+        )
+    remove_rig(object)
+    if is_capture_object(object):
+        show_frame(object, rig.canonical_frame)
+    if not np.allclose(read_attribute(object.data, "position"), rig.rest, atol=1e-3 * _size(rig)):
+        raise RigError(f"the rig's rest pose is not that of '{object.name}'; build the rig from this object")
+    write_skin(object.data, skin)
+    show_playback(object, False)
+    armature = rig_to_armature(context, rig, f"{object.name} rig")
+    _take_place(context, object, armature)
+    add_deformer(object, armature)
+    replay_action(armature, rig, context.scene, frame_start=scene_frame(object, 0))
+    context.view_layer.update()
+    return armature
+
+
+def remove_rig(object: bpy.types.Object) -> None:
+    """Remove an earlier rig, if there is one: deformer, armature and action; the frames play again."""
+    armature = deformer_armature(object)
+    remove_modifier(object, DEFORM)
+    if armature is not None:
+        world = object.matrix_world.copy()
+        action = armature.animation_data.action if armature.animation_data else None
+        data = armature.data
+        bpy.data.objects.remove(armature)
+        object.matrix_world = world
+        if data.users == 0:
+            bpy.data.armatures.remove(data)
+        if action is not None and action.users == 0:
+            bpy.data.actions.remove(action)
+    show_playback(object, True)
+
+
+def show_playback(object: bpy.types.Object, shown: bool) -> None:
+    """Switch playback of the stored frames on or off, in the viewport and in renders."""
+    modifier = find_modifier(object, PLAYBACK)
+    if modifier is not None:
+        modifier.show_viewport = modifier.show_render = shown
+
+
+def _take_place(context: bpy.types.Context, object: bpy.types.Object, armature: bpy.types.Object) -> None:
+    """Put the armature where the object is, under its parent, and the object under the armature."""
+    context.view_layer.update()
+    world = object.matrix_world.copy()
+    armature.parent, armature.matrix_parent_inverse = object.parent, object.matrix_parent_inverse.copy()
+    armature.matrix_world = world
+    context.view_layer.update()
+    object.parent = armature
+    object.matrix_parent_inverse = armature.matrix_world.inverted_safe()
+    object.matrix_world = world
+    context.view_layer.update()
+
+
+def _size(rig: Rig) -> float:
+    return float(np.abs(rig.rest).max()) + 1e-12

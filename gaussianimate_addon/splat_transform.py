@@ -24,10 +24,11 @@ def transform_shapes(
     positions : (N, 3) where the centres are already, None to move them by the matrix too
     """
     data = object.data
-    cloud = transform_cloud(point_cloud_to_cloud(data), matrix)
+    rest = point_cloud_to_cloud(data)
+    cloud = transform_cloud(rest, matrix)
     write_cloud(data, cloud if positions is None else replace(cloud, positions=positions))
     if influence_count(data):
         skin = read_skin(data)
         inverse = np.linalg.inv(matrix[:3, :3]).astype(np.float32)
         write_skin(data, replace(skin, gradients=skin.gradients @ inverse))  # a gradient is a row vector
-    transform_frames(object, matrix)
+    transform_frames(object, rest, matrix)
