@@ -17,7 +17,6 @@ def point_material() -> bpy.types.Material:
     if found is not None:
         return found
     material = bpy.data.materials.new(NAME)
-    material.use_nodes = True
     tree = material.node_tree
     tree.nodes.clear()
     links = tree.links
