@@ -32,13 +32,16 @@ from numpy.typing import NDArray
 
 from ..cloud import GaussianCloud
 from ..errors import RigError
+from ..progress import Progress, no_progress
 from ..skinning.skin import Skin
 from .blend import BlendMode, chunked_blends
 from .covariance import deform_shapes
 
 Floats = NDArray[np.floating]
 Parents = NDArray[np.integer] | None
-CHUNK = 2048  # splats; temporaries of about 1 MB stay in the cache of a core
+# Splats worked on at once: temporaries of about 1 MB stay in the cache of a core, and products are small
+# enough for BLAS to leave them on one thread, whose waiting for others costs more than it gains.
+CHUNK = 2048
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,7 @@ def deform_cloud(
     scale_floor: float | None = None,
     blend: BlendMode = "linear",
     parents: Parents = None,
+    progress: Progress = no_progress,
 ) -> GaussianCloud:
     """Return the posed cloud, ready to be written: positions, rotations, scales and colours.
 
@@ -149,13 +153,14 @@ def deform_cloud(
     scale_floor : smallest scale a deformation may leave, metres; None: 1e-7 of the cloud's diagonal
     blend : "linear" or "dual_quaternion"
     parents : (B,) parent bones, -1 for roots, used by dual quaternions only
+    progress : told of every chunk
 
     Raises
     ------
     RigError : skin and cloud, or skin and transforms, do not fit
     """
     return deform_with_report(
-        cloud, skin, transforms, elastic, rotate_sh, chunk, scale_floor, blend, parents
+        cloud, skin, transforms, elastic, rotate_sh, chunk, scale_floor, blend, parents, progress
     )[0]
 
 
@@ -169,6 +174,7 @@ def deform_with_report(
     scale_floor: float | None = None,
     blend: BlendMode = "linear",
     parents: Parents = None,
+    progress: Progress = no_progress,
 ) -> tuple[GaussianCloud, DeformReport]:
     """Do what `deform_cloud` does and say where it met degenerate or inverted splats."""
     eta = _strengths(elastic, len(cloud), cloud.positions.dtype)
@@ -176,6 +182,7 @@ def deform_with_report(
     posed = GaussianCloud(**{name: getattr(cloud, name).copy() for name in cloud.__dataclass_fields__})
     degenerate, inverted = np.zeros(len(cloud), bool), np.zeros(len(cloud), bool)
     for rows, part in chunked_blends(cloud.positions, skin, transforms, chunk, blend, parents):
+        progress("Deform splats", rows.start / len(cloud))
         posed.positions[rows] += part.displacement
         r = part.rigid + eta[rows, None, None] * part.elastic
         colours = cloud.sh[rows] if rotate_sh else None

@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..progress import Progress, no_progress
+
 Floats = NDArray[np.floating]
 THIN = 0.02  # neighbours thinner than this part of their width (0.02 in variance) determine no slope across
 
 
 def weight_gradients(
-    positions: Floats, indices: NDArray[np.integer], weights: Floats, neighbours: int = 16, chunk: int = 16384
+    positions: Floats,
+    indices: NDArray[np.integer],
+    weights: Floats,
+    neighbours: int = 16,
+    chunk: int = 8192,
+    progress: Progress = no_progress,
 ) -> Floats:
     """Estimate the spatial gradients of normalised weights at the points that carry them.
 
@@ -27,6 +34,7 @@ def weight_gradients(
     weights : (N, K) rows sum to 1
     neighbours : number of nearest points used
     chunk : points worked on at once
+    progress : told of every chunk
 
     Returns
     -------
@@ -42,6 +50,7 @@ def weight_gradients(
         return gradients
     tree = cKDTree(positions[places])
     for start in range(0, len(positions), chunk):
+        progress("Weight gradients", start / len(positions))
         rows = slice(start, start + chunk)
         distances, nearest = tree.query(positions[rows], k=count)
         nearest = places[nearest]

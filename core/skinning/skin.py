@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RigError
+from ..progress import Progress, no_progress
 from .weights import complete, merge_duplicates, normalize, truncate
 
 STATIC = -1  # the bone that never moves
@@ -65,6 +66,7 @@ def make_skin(
     completion: Literal["static", "none"] = "none",
     root: int = STATIC,
     neighbours: int = 16,
+    progress: Progress = no_progress,
 ) -> Skin:
     """Make a valid skin from weights of any origin.
 
@@ -84,6 +86,8 @@ def make_skin(
     completion : "static" gives what a row's weights lack to 1 to ``root``, so that a small weight is a small
         influence; "none" normalises, so that one bone however weak takes the splat wholly
     root : bone that takes unweighted splats and, with "static", missing weight; -1 stays where it is
+    neighbours : nearest points used to estimate gradients
+    progress : told of the estimate's progress
 
     Raises
     ------
@@ -119,7 +123,7 @@ def make_skin(
     if given is None and len(indices):
         from .gradients import weight_gradients
 
-        dw = weight_gradients(positions, indices, weights, neighbours)
+        dw = weight_gradients(positions, indices, weights, neighbours, progress=progress)
     f32 = np.float32
     return Skin(indices, _unit_sum(weights.astype(f32)), np.ascontiguousarray(dw, dtype=f32), tuple(notes))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gaussianimate.core.deform.deform import deform_cloud, deform_points, jacobian_terms, jacobians
-from gaussianimate.core.errors import RigError
+from gaussianimate.core.errors import Cancelled, RigError
 from gaussianimate.core.rotations import affine_multiply
 from gaussianimate.core.skinning.skin import Skin
 
@@ -143,3 +143,16 @@ def test_no_bones_or_no_splats(rng, make):
     np.testing.assert_array_equal(posed.positions, cloud.positions)
     none = np.zeros(10, bool)
     assert len(deform_cloud(cloud.take(none), static.take(none), make.transforms(rng, 2))) == 0
+
+
+def test_progress_is_told_and_may_cancel(rng, make):
+    cloud, transforms = make.cloud(rng, 100), make.transforms(rng, 4)
+    skin, told = make.field(rng, 4).skin(cloud.positions), []
+    deform_cloud(cloud, skin, transforms, chunk=25, progress=lambda stage, part: told.append(part))
+    assert told == [0, 0.25, 0.5, 0.75]
+
+    def cancel(stage, part):
+        raise Cancelled("Cancelled")
+
+    with pytest.raises(Cancelled):
+        deform_cloud(cloud, skin, transforms, progress=cancel)
