@@ -9,18 +9,24 @@ from numpy.typing import NDArray
 
 from ..progress import Progress, no_progress
 from .binding import bone_affinity
+from .bone_shapes import BoneShapes
 from .curve import CurveSkeleton
+from .growth import grow
 from .inside import inside
+from .interior import Interior
 from .joints import aggregate_weights, joints_from_curve
 from .lbs_statistics import LbsStatistics, lbs_statistics
 from .names import name_joints
-from .poses import local_quaternions
-from .skeleton_fit import SkeletonFit, Tube, fit_skeleton, rms_error
+from .poses import fit_poses, local_quaternions
+from .pruning import prune, tidy
+from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve, rms_error
 from .ssdr import SkinningDecomposition
 from .surface import Surface
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]
+STRUCTURE_FRAMES = 60
+VISIBLE_GAIN = 1.5e-2  # RMS gain, of the diagonal, for its own points, of a joint that is plain to see
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,55 @@ def build_skeleton(
     )
     affinity = bone_affinity(weights, masses, found.node_joints, len(found.tree))
     stats = lbs_statistics(rest, frames, skin.indices, skin.weights, bones)
+    body = _body(stats, surface, curve, rest, skin)
     tree = replace(found.tree, positions=(found.tree.positions - stats.center) / stats.scale)
-    fit = fit_skeleton(stats, tree, affinity, Tube.of(curve, stats), progress=progress)
+    start = SkeletonFit(
+        tree=tree,
+        anchors=np.full((len(tree), 3), np.nan),
+        bone_joints=affinity.argmax(axis=1).astype(np.int32),
+        affinity=affinity,
+        poses=fit_poses(body.stats, tree, affinity.argmax(axis=1), iterations=8),
+    )
+    budget = 2 * skin.rmse / stats.scale + 0.01
+    fit = fit_structure(body, start, budget, progress)
+    fit = replace(fit, poses=fit_poses(stats, fit.tree, fit.bone_joints, progress=progress))
     return _in_metres(stats, fit, surface)
+
+
+def fit_structure(
+    body: Body, fit: SkeletonFit, budget: float, progress: Progress = no_progress
+) -> SkeletonFit:
+    """Improve, prune and grow a skeleton on a few frames until it replays within `budget` (RMS, of the diagonal)."""
+    fit = improve(body, fit, rounds=4)
+    fit = prune(body, fit, progress)
+    fit = grow(body, fit, VISIBLE_GAIN, 0.5 * budget, progress=progress)
+    fit = grow(body, fit, MIN_GAIN, 0.8 * budget, progress=progress)
+    fit = prune(body, fit, progress)
+    fit = tidy(body, fit)
+    return improve(body, fit, rounds=4)
+
+
+def _body(
+    stats: LbsStatistics,
+    surface: Surface,
+    curve: CurveSkeleton,
+    rest: NDArray[np.floating],
+    skin: SkinningDecomposition,
+) -> Body:
+    """What the fit needs, for at most `STRUCTURE_FRAMES` evenly spaced frames."""
+    total = len(stats.energy)
+    few = np.unique(np.linspace(0, total - 1, min(STRUCTURE_FRAMES, total)).round().astype(np.intp))
+    motion = skin.transforms[few].copy()
+    motion[..., 3] += motion[..., :3] @ stats.center - stats.frame_centers[few, None]
+    motion[..., 3] /= stats.scale
+    points = (rest - stats.center) / stats.scale
+    return Body(
+        stats=stats.take_frames(few),
+        bone_motion=motion,
+        shapes=BoneShapes.of(points, skin.indices[:, 0], stats.bone_count),
+        interior=Interior.of(surface, stats.center, stats.scale),
+        curve=(curve.nodes - stats.center) / stats.scale,
+    )
 
 
 def _in_metres(stats: LbsStatistics, fit: SkeletonFit, surface: Surface) -> Skeleton:

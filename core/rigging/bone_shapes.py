@@ -1,0 +1,78 @@
+"""Where the outer bones lie and touch: the points each dominates, and the seams between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from .sampling import stratified_subset
+
+F64 = NDArray[np.float64]
+SAMPLE = 8000
+NEIGHBOURS = 8
+
+
+@dataclass(frozen=True)
+class BoneShapes:
+    """Points of the rest pose and the bones that dominate them.
+
+    points : (P, 3), a sample; bones : (P,) the strongest bone of each
+    contacts : (B, B) number of neighbouring points of two bones, symmetric
+    seams : (B, B, 3) sum of the midpoints between such neighbours
+    """
+
+    points: F64
+    bones: NDArray[np.int32]
+    contacts: F64
+    seams: F64
+
+    @classmethod
+    def of(cls, points: F64, strongest: NDArray[np.integer], bone_count: int) -> BoneShapes:
+        """Sample points (N, 3) with the strongest bone (N,) of each."""
+        rows = stratified_subset(points, SAMPLE)
+        points, bones = points[rows], np.asarray(strongest[rows], dtype=np.int32)
+        near = cKDTree(points).query(points, min(NEIGHBOURS + 1, len(points)))[1].reshape(len(points), -1)
+        first = np.repeat(np.arange(len(points)), near.shape[1])
+        second = near.ravel()
+        a, b = bones[first], bones[second]
+        apart = a != b
+        midpoints = 0.5 * (points[first[apart]] + points[second[apart]])
+        contacts = np.zeros((bone_count, bone_count))
+        seams = np.zeros((bone_count, bone_count, 3))
+        for i, j in ((a[apart], b[apart]), (b[apart], a[apart])):
+            np.add.at(contacts, (i, j), 1.0)
+            np.add.at(seams, (i, j), midpoints)
+        return cls(points, bones, contacts, seams)
+
+    def component(self, seed: int, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Mask (B,) of the bones in `among` that hang together with `seed` by contacts."""
+        reached = np.zeros(len(among), dtype=bool)
+        reached[seed] = True
+        while True:
+            grown = reached | (among & (self.contacts[reached].sum(axis=0) > 0))
+            if (grown == reached).all():
+                return reached
+            reached = grown
+
+    def seam(self, some: NDArray[np.bool_], others: NDArray[np.bool_]) -> F64:
+        """Middle (3,) of the seam between two sets of bones (B,); where they are apart, between their points."""
+        contacts = self.contacts[np.ix_(some, others)].sum()
+        if contacts > 0:
+            return self.seams[np.ix_(some, others)].sum(axis=(0, 1)) / contacts
+        mine, theirs = self.points[some[self.bones]], self.points[others[self.bones]]
+        if not len(mine) or not len(theirs):
+            return self.points[(some | others)[self.bones]].mean(axis=0)
+        distance, nearest = cKDTree(theirs).query(mine)
+        closest = np.argmin(distance)
+        return 0.5 * (mine[closest] + theirs[nearest[closest]])
+
+    def tip(self, some: NDArray[np.bool_], pivot: F64) -> F64:
+        """Far end (3,) of a set of bones (B,) as seen from a pivot: the mean of its farthest tenth."""
+        mine = self.points[some[self.bones]]
+        if not len(mine):
+            return pivot
+        distance = np.linalg.norm(mine - pivot, axis=1)
+        return mine[distance >= np.quantile(distance, 0.9)].mean(axis=0)

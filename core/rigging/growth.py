@@ -1,0 +1,189 @@
+"""More joints: where bones that hang on one joint move apart, the motion says what the curve could not.
+
+The curve skeleton of the rest pose misses limbs that touch the body there, and may merge two of them. Each step takes
+the joint whose bones disagree most, splits them into those that follow it and a connected group that moves on its own
+(two rigid motions, by expectation maximisation), and gives the group a joint at its seam.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..progress import Progress, no_progress
+from .kabsch import kabsch
+from .poses import Poses
+from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error
+from .tree import KinematicTree
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+MAX_ATTEMPTS = 40
+SEEDS = 4
+
+
+def grow(
+    body: Body, fit: SkeletonFit, gain: float, target: float = 0.0, progress: Progress = no_progress
+) -> SkeletonFit:
+    """Add joints while each lowers the RMS error of the points it carries by `gain` (of the box diagonal).
+
+    Stops when the RMS error of the whole falls under `target`.
+    """
+    refused: set[int] = set()
+    count = body.stats.point_count * len(body.stats.energy)
+    for attempt in range(MAX_ATTEMPTS):
+        progress("Skeleton", attempt / MAX_ATTEMPTS)
+        error = total_error(body.stats, fit)
+        if error <= count * target**2:
+            break
+        split = _best_split(body, fit, refused)
+        if split is None:
+            break
+        seed, joint, group = split
+        trial, new = _with_joint(body, fit, joint, group)
+        trial = improve(body, trial, rounds=3)
+        if error - total_error(body.stats, trial) > allowance(body.stats, trial, new, gain):
+            fit = trial
+            refused.clear()
+        else:
+            refused.add(seed)
+    return fit
+
+
+def _moments(body: Body) -> F64:
+    """(B, 4, 4) sum w x x^T of each bone's points, x homogeneous."""
+    bones = body.stats.bone_count
+    return body.stats.gram.reshape(bones, 4, bones, 4).sum(axis=2)
+
+
+def _distances(motion: F64, others: F64, moments: F64) -> F64:
+    """(B,) squared distance, over points and frames, of each bone's points under two motions (F, B, 3, 4)."""
+    apart = motion - others
+    return np.einsum("fbai,bij,fbaj->b", apart, moments, apart, optimize=True)
+
+
+def _best_split(body: Body, fit: SkeletonFit, refused: set[int]) -> tuple[int, int, Mask] | None:
+    """The seed, its joint and the group (B,) of that joint's bones whose own motion lowers the error most."""
+    moments = _moments(body)
+    carried = fit.transforms()[:, fit.bone_joints]
+    present = _distances(body.bone_motion, carried, moments)
+    mates = fit.bone_joints[:, None] == fit.bone_joints
+    gains = np.where(mates, present - _pair_distances(body.bone_motion, moments), 0)
+    gains = np.maximum(gains, 0).sum(axis=1)
+    gains[list(refused)] = 0
+    best: tuple[float, int, int, Mask] | None = None
+    for seed in np.argsort(-gains, kind="stable")[:SEEDS]:
+        group, gain = _group(body, int(seed), mates[seed], present, moments)
+        if gain > 0 and (best is None or gain > best[0]):
+            best = (gain, int(seed), int(fit.bone_joints[seed]), group)
+    return None if best is None else best[1:]
+
+
+def _group(body: Body, seed: int, mates: Mask, present: F64, moments: F64) -> tuple[Mask, float]:
+    """The connected bones (B,) among `mates` that move like the seed rather than as they do, and what they gain."""
+    motion = body.bone_motion[:, seed]
+    group, gain = np.zeros(len(mates), dtype=bool), 0.0
+    for _ in range(3):
+        others = np.broadcast_to(motion[:, None], body.bone_motion.shape)
+        apart = _distances(body.bone_motion, others, moments)
+        if apart[seed] >= present[seed]:
+            break
+        found = body.shapes.component(seed, mates & (apart < present))
+        if found.sum() == mates.sum():
+            break
+        group, gain = found, float((present - apart)[found].sum())
+        motion = _rigid_motion(body, group)
+    return group, gain
+
+
+def _pair_distances(motion: F64, moments: F64) -> F64:
+    """(S, B) squared distance of bone b's points under the motion of bone s and under their own (F, B, 3, 4)."""
+    frames, bones = motion.shape[:2]
+    flat = np.moveaxis(motion, 1, 2).reshape(frames * 3, 4 * bones)
+    products = (flat.T @ flat).reshape(bones, 4, bones, 4)  # sum T_s^T T_b
+    own = np.einsum("sisj->sij", products)
+    mixed = np.einsum("sibj,bij->sb", products, moments)
+    return np.einsum("sij,bij->sb", own, moments) - 2 * mixed + np.einsum("bij,bij->b", own, moments)
+
+
+def _rigid_motion(body: Body, group: Mask) -> F64:
+    """(F, 3, 4) best rigid motion of the points of some bones, by their weights."""
+    bones = body.stats.bone_count
+    moment = _moments(body)[group].sum(axis=0)
+    cross = body.stats.cross.reshape(-1, 3, bones, 4)[:, :, group].sum(axis=2)
+    mass = max(moment[3, 3], 1e-12)
+    mean, moved = moment[3, :3] / mass, cross[..., 3] / mass
+    rotation = kabsch(np.swapaxes(cross[..., :3] - mass * moved[..., None] * mean, -1, -2))
+    return np.concatenate([rotation, (moved - rotation @ mean)[..., None]], axis=-1)
+
+
+def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[SkeletonFit, int]:
+    """Give a group of the joint's bones a joint of its own, a child of `joint`; returns its index as well.
+
+    The children of `joint` move over where their own place keeps together better with the group's motion.
+    """
+    tree = fit.tree
+    rest_of = (fit.bone_joints == joint) & ~group
+    motion, stay = _rigid_motion(body, group), _rigid_motion(body, rest_of)
+    seam = body.shapes.seam(group, rest_of)
+    parents = tree.parents.copy()
+    own = fit.transforms()
+    for child in np.flatnonzero(tree.parents == joint):
+        if tree.child_counts[child] == 0:
+            spread = [_nearness(body, mask, tree.positions[child]) for mask in (group, rest_of)]
+        else:
+            spread = [_slip(own[:, child], other, tree.positions[child]) for other in (motion, stay)]
+        if spread[0] < spread[1]:
+            parents[child] = len(tree)
+    positions, anchors = [*tree.positions, seam], [*fit.anchors, seam]
+    rotations = [fit.poses.rotations, motion[:, None, :, :3]]
+    parents = [*parents, joint]
+    if not (np.array(parents) == len(tree)).any():
+        tip = body.shapes.tip(group, seam)
+        positions.append(tip)
+        anchors.append(tip)
+        parents.append(len(tree))
+        rotations.append(motion[:, None, :, :3])
+    extra = len(positions) - len(tree)
+    affinity = np.pad(fit.affinity, ((0, 0), (0, extra)))
+    affinity[group, len(tree)] = affinity[group, joint] + 1e-3
+    affinity[group, joint] = 0
+    affinity /= affinity.sum(axis=1, keepdims=True)
+    binding = np.where(group, len(tree), fit.bone_joints)
+    order = _parents_first(np.array(parents))
+    rank = np.argsort(order)
+    ordered = np.array(parents)[order]
+    grown = SkeletonFit(
+        tree=KinematicTree(
+            np.array(positions)[order], np.where(ordered >= 0, rank[ordered], -1).astype(np.int32)
+        ),
+        anchors=np.array(anchors)[order],
+        bone_joints=rank[binding].astype(np.int32),
+        affinity=affinity[:, order],
+        poses=Poses(np.concatenate(rotations, axis=1)[:, order], fit.poses.offsets),
+    )
+    return grown, int(rank[len(tree)])
+
+
+def _slip(motion: F64, other: F64, point: F64) -> float:
+    """How far, summed over frames, two motions (F, 3, 4) carry a point apart."""
+    apart = motion - other
+    return float(((apart[..., :3] @ point + apart[..., 3]) ** 2).sum())
+
+
+def _nearness(body: Body, bones: Mask, point: F64) -> float:
+    """Distance of a point to the nearest point of some bones."""
+    mine = body.shapes.points[bones[body.shapes.bones]]
+    return float(np.linalg.norm(mine - point, axis=1).min(initial=np.inf))
+
+
+def _parents_first(parents: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Order (J,) of joints by depth, ties by index."""
+    depth = np.zeros(len(parents), dtype=int)
+    for joint in range(len(parents)):
+        at = joint
+        while (at := parents[at]) >= 0:
+            depth[joint] += 1
+    return np.argsort(depth, kind="stable")
