@@ -7,13 +7,10 @@ the joint whose bones disagree most, splits them into those that follow it and a
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..progress import Progress, no_progress
-from .kabsch import kabsch
 from .poses import Poses
 from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error
 from .tree import KinematicTree
@@ -52,12 +49,6 @@ def grow(
     return fit
 
 
-def _moments(body: Body) -> F64:
-    """(B, 4, 4) sum w x x^T of each bone's points, x homogeneous."""
-    bones = body.stats.bone_count
-    return body.stats.gram.reshape(bones, 4, bones, 4).sum(axis=2)
-
-
 def _distances(motion: F64, others: F64, moments: F64) -> F64:
     """(B,) squared distance, over points and frames, of each bone's points under two motions (F, B, 3, 4)."""
     apart = motion - others
@@ -66,7 +57,7 @@ def _distances(motion: F64, others: F64, moments: F64) -> F64:
 
 def _best_split(body: Body, fit: SkeletonFit, refused: set[int]) -> tuple[int, int, Mask] | None:
     """The seed, its joint and the group (B,) of that joint's bones whose own motion lowers the error most."""
-    moments = _moments(body)
+    moments = body.moments()
     carried = fit.transforms()[:, fit.bone_joints]
     present = _distances(body.bone_motion, carried, moments)
     mates = fit.bone_joints[:, None] == fit.bone_joints
@@ -94,7 +85,7 @@ def _group(body: Body, seed: int, mates: Mask, present: F64, moments: F64) -> tu
         if found.sum() == mates.sum():
             break
         group, gain = found, float((present - apart)[found].sum())
-        motion = _rigid_motion(body, group)
+        motion = body.rigid_motion(group)
     return group, gain
 
 
@@ -108,17 +99,6 @@ def _pair_distances(motion: F64, moments: F64) -> F64:
     return np.einsum("sij,bij->sb", own, moments) - 2 * mixed + np.einsum("bij,bij->b", own, moments)
 
 
-def _rigid_motion(body: Body, group: Mask) -> F64:
-    """(F, 3, 4) best rigid motion of the points of some bones, by their weights."""
-    bones = body.stats.bone_count
-    moment = _moments(body)[group].sum(axis=0)
-    cross = body.stats.cross.reshape(-1, 3, bones, 4)[:, :, group].sum(axis=2)
-    mass = max(moment[3, 3], 1e-12)
-    mean, moved = moment[3, :3] / mass, cross[..., 3] / mass
-    rotation = kabsch(np.swapaxes(cross[..., :3] - mass * moved[..., None] * mean, -1, -2))
-    return np.concatenate([rotation, (moved - rotation @ mean)[..., None]], axis=-1)
-
-
 def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[SkeletonFit, int]:
     """Give a group of the joint's bones a joint of its own, a child of `joint`; returns its index as well.
 
@@ -126,7 +106,7 @@ def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[
     """
     tree = fit.tree
     rest_of = (fit.bone_joints == joint) & ~group
-    motion, stay = _rigid_motion(body, group), _rigid_motion(body, rest_of)
+    motion, stay = body.rigid_motion(group), body.rigid_motion(rest_of)
     seam = body.shapes.seam(group, rest_of)
     parents = tree.parents.copy()
     own = fit.transforms()

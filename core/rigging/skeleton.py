@@ -22,6 +22,7 @@ from .pruning import prune, tidy
 from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve, rms_error
 from .ssdr import SkinningDecomposition
 from .surface import Surface
+from .topology import reattach
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]
@@ -89,6 +90,7 @@ def fit_structure(
     fit = prune(body, fit, progress)
     fit = grow(body, fit, VISIBLE_GAIN, 0.5 * budget, progress=progress)
     fit = grow(body, fit, MIN_GAIN, 0.8 * budget, progress=progress)
+    fit = reattach(body, fit)
     fit = prune(body, fit, progress)
     fit = tidy(body, fit)
     return improve(body, fit, rounds=4)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .binding import merge_affinity, nearby_joints, rebind
 from .bone_shapes import BoneShapes
 from .interior import Interior
+from .kabsch import kabsch
 from .lbs_statistics import LbsStatistics
 from .placement import place_joints
 from .poses import Poses, fit_poses, skinning_transforms, squared_error
@@ -40,6 +41,20 @@ class Body:
     shapes: BoneShapes
     interior: Interior
     curve: F64
+
+    def moments(self) -> F64:
+        """(B, 4, 4) sum w x x^T of each bone's points, x homogeneous."""
+        bones = self.stats.bone_count
+        return self.stats.gram.reshape(bones, 4, bones, 4).sum(axis=2)
+
+    def rigid_motion(self, group: NDArray[np.bool_]) -> F64:
+        """(F, 3, 4) best rigid motion of the points of some bones (B,), by their weights."""
+        moment = self.moments()[group].sum(axis=0)
+        cross = self.stats.cross.reshape(-1, 3, len(group), 4)[:, :, group].sum(axis=2)
+        mass = max(moment[3, 3], 1e-12)
+        mean, moved = moment[3, :3] / mass, cross[..., 3] / mass
+        rotation = kabsch(np.swapaxes(cross[..., :3] - mass * moved[..., None] * mean, -1, -2))
+        return np.concatenate([rotation, (moved - rotation @ mean)[..., None]], axis=-1)
 
 
 @dataclass(frozen=True)
