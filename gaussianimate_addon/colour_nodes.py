@@ -64,18 +64,36 @@ def _band_group(band: int) -> bpy.types.NodeTree:
     scaled = [n.vector("MULTIPLY", c, (s,) * 3) for c, s in zip(coefficients, _SCALES[band], strict=True)]
     back = n.one("FunctionNodeInvertRotation", rotation)
     directions, inverse = band_samples(band)
-    values = []
+    basis, values = _basis_group(band), []
     for direction in directions:
-        turned = n.xyz(n.one("FunctionNodeRotateVector", tuple(map(float, direction)), back))
-        values.append(n.sum_of_products(scaled, _basis(n, band, *turned)))
+        node = n.tree.nodes.new("GeometryNodeGroup")
+        node.node_tree = basis  # type: ignore[attr-defined]
+        n.feed(node.inputs[0], n.one("FunctionNodeRotateVector", tuple(map(float, direction)), back))
+        values.append(n.sum_of_products(scaled, list(node.outputs)))
     results = [n.sum_of_products(values, [(float(f),) * 3 for f in row]) for row in inverse]
     n.node("NodeGroupOutput", *results)
     n.arrange()
     return n.tree
 
 
+def _basis_group(band: int) -> bpy.types.NodeTree:
+    """Return the group Direction -> the band's polynomials, without their constant factors (`_SCALES`)."""
+    name = f"GaussiAnimate SH basis {band}"
+    found = bpy.data.node_groups.get(name)
+    if found is not None:
+        return found
+    n = NodeBuilder(name)
+    n.input("Direction", "Vector")
+    for i in range(2 * band + 1):
+        n.output(f"Value {i}", "Float")
+    direction = n.node("NodeGroupInput").outputs[0]
+    n.node("NodeGroupOutput", *_basis(n, band, *n.xyz(direction)))
+    n.arrange()
+    return n.tree
+
+
 def _basis(n: NodeBuilder, band: int, x: Socket, y: Socket, z: Socket) -> list[Socket]:
-    """Return the band's polynomials at a direction, without their constant factors (`_SCALES`)."""
+    """Return the band's polynomials at a direction."""
     if band == 1:
         return [y, z, x]
 

@@ -81,7 +81,7 @@ def _sample(image: bpy.types.Image, uv: F32) -> F32:
     pixels = np.empty(width * height * image.channels, np.float32)
     image.pixels.foreach_get(pixels)
     pixels = pixels.reshape(height, width, image.channels)
-    part = np.where((uv % 1 == 0) & (uv > 0), 1, uv % 1)  # the far edge is the last pixel, not the first again
+    part = np.where((uv % 1 == 0) & (uv > 0), 1, uv % 1)  # the far edge is the last pixel
     x = np.minimum(part[:, 0] * width, width - 1).astype(int)
     y = np.minimum(part[:, 1] * height, height - 1).astype(int)
     colors = pixels[y, x, :3] if image.channels >= 3 else np.repeat(pixels[y, x, :1], 3, axis=1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import closing
+
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +39,25 @@ def sample_mesh_object(
     CaptureError : no mesh, or vertices or faces change over time (names the frame).
     Cancelled : by ``progress``. Whatever happens, the scene's frame is restored.
     """
+    with closing(sample_steps(context, object, frame_start, frame_end, space)) as steps:
+        while True:
+            try:
+                progress(*next(steps))
+            except StopIteration as stop:
+                return stop.value
+
+
+def sample_steps(
+    context: bpy.types.Context,
+    object: bpy.types.Object,
+    frame_start: int,
+    frame_end: int,
+    space: str = "WORLD",
+) -> Generator[tuple[str, float], None, Capture]:
+    """As `sample_mesh_object`, yielding ``(stage, fraction)`` before each frame so that windows can redraw.
+
+    Nothing else may change the scene until it returns or is closed.
+    """
     scene = context.scene
     if object.type not in {"MESH", "CURVE", "SURFACE", "META", "FONT"}:
         raise CaptureError(f"'{object.name}' has no mesh; select an animated mesh object")
@@ -46,7 +68,7 @@ def sample_mesh_object(
     before, subframe = scene.frame_current, scene.frame_subframe
     frames = range(frame_start, frame_end + 1)
     try:
-        positions, faces, colors = _sample_frames(context, object, frames, progress, space)
+        positions, faces, colors = yield from _sample_frames(context, object, frames, space)
     finally:
         scene.frame_set(before, subframe=subframe)
     return Capture(
@@ -61,12 +83,14 @@ def sample_mesh_object(
 
 
 def _sample_frames(
-    context: bpy.types.Context, object: bpy.types.Object, frames: range, progress: Progress, space: str
-) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
+    context: bpy.types.Context, object: bpy.types.Object, frames: range, space: str
+) -> Generator[
+    tuple[str, float], None, tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]
+]:
     positions: list[NDArray[np.float32]] = []
     faces, colors, loops = np.empty((0, 3), np.int32), None, np.empty(0, np.int32)
     for i, frame in enumerate(frames):
-        progress("Sampling frames", i / len(frames))
+        yield "Sampling frames", i / len(frames)
         context.scene.frame_set(frame)
         evaluated = object.evaluated_get(context.evaluated_depsgraph_get())
         mesh = evaluated.to_mesh()
@@ -79,8 +103,8 @@ def _sample_frames(
                 faces, colors, loops = _triangles(mesh), vertex_colors(mesh), _loops(mesh)
             elif len(mesh.vertices) != len(positions[0]) or not np.array_equal(_loops(mesh), loops):
                 raise CaptureError(
-                    f"the mesh of '{object.name}' changes its vertices or faces in frame {frame}; only a mesh "
-                    "that keeps them can be rigged (remove modifiers that change them)"
+                    f"the mesh of '{object.name}' changes its vertices or faces in frame {frame}; "
+                    "only a mesh that keeps them can be rigged (remove modifiers that change them)"
                 )
             positions.append(_positions(mesh, evaluated.matrix_world if space == "WORLD" else None))
         finally:

@@ -13,7 +13,7 @@ from gaussianimate.core.skinning.skin import make_skin
 FPS = 24.0
 
 
-def make_cloud(count=400, joints=3, degree=3, seed=0):
+def make_cloud(count=300, joints=3, degree=1, seed=0):
     """Return splats of random shape and colour in a bar of length ``joints`` and radius 0.2."""
     rng = np.random.default_rng(seed)
     positions = rng.uniform([0, -0.2, -0.2], [joints, 0.2, 0.2], (count, 3))
