@@ -2,9 +2,9 @@
 
     python .ci/build_extension.py [--platforms current|all|any|NAME,NAME] [--output dist]
 
-An archive holds the add-on and the wheels it needs beyond Blender's own numpy: scipy and gaussforge
-(compiled, one build for each Python that Blender comes with) and trimesh and plyfile (pure Python).
-Blender refuses an extension whose compiled wheels leave out its Python, so Linux, where distributions
+An archive holds the add-on and the wheels it needs beyond Blender's own numpy: scipy, gaussforge and
+pillow (compiled, one build for each Python that Blender comes with) and trimesh (pure Python). Blender
+refuses an extension whose compiled wheels leave out its Python, so Linux, where distributions
 build Blender with newer Pythons, gets wheels for those too, and the platform ``any`` is an archive
 without compiled wheels that installs everywhere and takes scipy from the system where it is there.
 """
@@ -33,8 +33,8 @@ SOURCES = (
     "operators",
     "panels",
 )
-PURE = ("trimesh", "plyfile")
-COMPILED = ("scipy", "gaussforge")
+PURE = ("trimesh",)
+COMPILED = ("scipy", "gaussforge", "pillow")
 # Blender's name of a platform: pip's names (newest first), Pythons, compiled packages it has no wheel of.
 PLATFORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "linux-x64": (

@@ -62,6 +62,11 @@ class Job:
         self._worker.start()
 
     @property
+    def uses_scene(self) -> bool:
+        """Whether main-thread steps are under way, so that nothing else may change the scene."""
+        return self._steps is not None
+
+    @property
     def done(self) -> bool:
         """Whether the work has ended, well or not."""
         return self._error is not None or (self._worker is not None and not self._worker.is_alive())
@@ -174,7 +179,7 @@ class JobOperator(Reasoned):
             self.report({"INFO"}, f"{self.bl_label}: {self.job_cancelled}")  # pyright: ignore[reportAttributeAccessIssue]
             return {"CANCELLED"}
         if event.type != "TIMER":
-            return {"PASS_THROUGH"}
+            return {"RUNNING_MODAL"} if self._job.uses_scene else {"PASS_THROUGH"}
         return self._guarded(context, self._tick)
 
     def cancel(self, context: bpy.types.Context) -> None:

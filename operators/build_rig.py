@@ -101,8 +101,9 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
         armature = apply_rig(context, object, result.rig, result.skin)
         remember_replay(armature)
         select_only(context, armature)
-        notes = [note for note in (*result.report.notes, *result.skin.notes)]
+        known = object_notes(object).import_notes.splitlines()
+        notes = [note for note in (*result.report.notes, *result.skin.notes) if note not in known]
         object_notes(object).rig_notes = "\n".join([result.summary, *notes])
-        self.report({"INFO"}, f"Rigged '{object.name}': {result.summary}")
         for note in notes:
             self.report({"INFO"}, note)
+        self.report({"INFO"}, f"Rigged '{object.name}': {result.summary}")

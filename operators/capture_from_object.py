@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import bpy
@@ -9,8 +10,10 @@ import bpy
 from ..core.capture import Capture
 from ..core.progress import Progress
 from ..gaussianimate_addon.job import JobOperator
-from ..gaussianimate_addon.sample_object import sample_mesh_object
+from ..gaussianimate_addon.sample_object import sample_steps
 from .add_capture import NewCapture, add_capture, make_splats
+
+Steps = Generator[tuple[str, float], None, tuple[Capture, int]]
 
 
 class GAUSSIANIMATE_OT_capture_from_object(JobOperator, bpy.types.Operator):
@@ -40,19 +43,19 @@ class GAUSSIANIMATE_OT_capture_from_object(JobOperator, bpy.types.Operator):
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:
         """A mesh must be active."""
-        if context.active_object is None or context.active_object.type != "MESH":
+        kinds = {"MESH", "CURVE", "SURFACE", "META", "FONT"}
+        if context.active_object is None or context.active_object.type not in kinds:
             return "Select an animated mesh object"
         return None
 
-    def prepare(self, context: bpy.types.Context):
+    def prepare(self, context: bpy.types.Context) -> Steps:
         """Sample the evaluated mesh frame by frame."""
         object, scene = context.active_object, context.scene
         self._source = object.session_uid
         given = self.properties.is_property_set
         start = self.frame_start if given("frame_start") else scene.frame_start
         end = self.frame_end if given("frame_end") else scene.frame_end
-        capture = sample_mesh_object(context, object, start, end)
-        return capture, self.splat_count
+        return _sample(sample_steps(context, object, start, end), self.splat_count)
 
     @staticmethod
     def work(state: tuple[Capture, int], progress: Progress) -> NewCapture:
@@ -67,3 +70,8 @@ class GAUSSIANIMATE_OT_capture_from_object(JobOperator, bpy.types.Operator):
             source.hide_set(True)
             source.hide_render = True
         self.report({"INFO"}, f"Captured '{object.name}': {result.summary}")
+
+
+def _sample(steps: Generator[tuple[str, float], None, Capture], splat_count: int) -> Steps:
+    capture = yield from steps
+    return capture, splat_count

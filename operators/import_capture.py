@@ -135,10 +135,9 @@ the sequence, or its folder by leaving the name empty"""
         """Add the capture to the scene."""
         axis = self._axis(context, result.capture)
         object = add_capture(context, result, axis, self.set_scene)
-        message = f"Imported '{object.name}': {result.summary}"
-        self.report({"WARNING"} if result.capture.notes else {"INFO"}, message)
         for note in result.capture.notes:
             self.report({"INFO"}, note)
+        self.report({"INFO"}, f"Imported '{object.name}': {result.summary}")
 
     def _axis(self, context: bpy.types.Context, capture: Capture) -> str:
         remembered = preferences(context)

@@ -27,4 +27,4 @@ class GAUSSIANIMATE_PT_import(SubPanel, bpy.types.Panel):
         layout.prop(settings, "splat_count", text="Splats of a Mesh")
         splats = active_splats(context)
         if splats is not None and object_notes(splats).import_notes:
-            wrapped(context, layout, object_notes(splats).import_notes, "ERROR")
+            wrapped(context, layout, object_notes(splats).import_notes, "INFO")

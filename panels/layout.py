@@ -8,7 +8,7 @@ import bpy
 
 from ..gaussianimate_addon.job import Reasoned, running
 
-CHARACTER = 7.5  # mean width of a letter at scale 1, pixels
+CHARACTER = 6.5  # mean width of a letter at scale 1, pixels
 
 
 class SidebarPanel:
@@ -27,7 +27,7 @@ class SubPanel(SidebarPanel):
 
 def wrapped(context: bpy.types.Context, layout: bpy.types.UILayout, text: str, icon: str = "NONE") -> None:
     """Write text in as many lines as the sidebar's width makes of it."""
-    width = context.region.width / context.preferences.system.ui_scale - 70
+    width = context.region.width / context.preferences.system.ui_scale - 60
     column = layout.column(align=True)
     column.scale_y = 0.8
     for line in text.splitlines():

@@ -20,7 +20,7 @@ class GAUSSIANIMATE_PT_main(SidebarPanel, bpy.types.Panel):
         job = running()
         if job is not None:
             layout.progress(factor=job.fraction, text=f"{job.label}: {job.stage}")
-            layout.label(text="Esc cancels", icon="EVENT_ESC")
+            layout.label(text="Press Esc to cancel")
             return
         splats = active_splats(context)
         if splats is None:
