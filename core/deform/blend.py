@@ -24,10 +24,25 @@ BlendMode = Literal["linear", "dual_quaternion"]
 class Blend(Protocol):
     """The blended motion of C splats."""
 
-    displacement: Floats  # (C, 3) p' - p; 0 where the motion is not finite
-    lost: NDArray[np.bool_]  # (C,) the motion is not finite there
-    rigid: Floats  # (C, 3, 3) R_rigid
-    elastic: Floats  # (C, 3, 3) R_elastic
+    @property
+    def displacement(self) -> Floats:
+        """p' - p, (C, 3); 0 where the motion is not finite."""
+        ...
+
+    @property
+    def lost(self) -> NDArray[np.bool_]:
+        """Where the motion is not finite, (C,)."""
+        ...
+
+    @property
+    def rigid(self) -> Floats:
+        """R_rigid, (C, 3, 3)."""
+        ...
+
+    @property
+    def elastic(self) -> Floats:
+        """R_elastic, (C, 3, 3)."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,9 @@ def inversion_limit(rigid: Floats, elastic: Floats) -> Floats:
     rows = np.flatnonzero(~inside_out & (elastic != 0).any(axis=(1, 2)))
     if not len(rows):
         return limit
-    mu = np.linalg.eigvals(np.linalg.solve(rigid[rows], elastic[rows])).astype(complex)
-    real = np.abs(mu.imag) <= 1e-7 * np.abs(mu)
-    lowest = np.where(real, mu.real, 0).min(axis=1)
+    mu = np.linalg.eigvals(np.linalg.solve(rigid[rows], elastic[rows]))
+    real = np.abs(np.imag(mu)) <= 1e-7 * np.abs(mu)
+    lowest = np.where(real, np.real(mu), 0).min(axis=1)
     limit[rows] = np.where(lowest < -1e-12, -1 / np.minimum(lowest, -1e-12), np.inf)
     return limit
 

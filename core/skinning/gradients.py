@@ -40,7 +40,7 @@ def weight_gradients(
     -------
     (N, K, 3) in the dtype of ``weights``, 1/m; 0 where fewer than two places exist
     """
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     positions, weights = np.asarray(positions, dtype=np.float64), np.asarray(weights)
     gradients = np.zeros((*weights.shape, 3), dtype=weights.dtype)
@@ -48,7 +48,7 @@ def weight_gradients(
     count = min(neighbours + 1, len(places))  # the point itself is among them
     if count < 2:
         return gradients
-    tree = cKDTree(positions[places])
+    tree = KDTree(positions[places])
     for start in range(0, len(positions), chunk):
         progress("Weight gradients", start / len(positions))
         rows = slice(start, start + chunk)

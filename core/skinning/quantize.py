@@ -28,6 +28,7 @@ from ..errors import RigError
 from .skin import STATIC, Skin
 from .weights import truncate
 
+Floats = NDArray[np.floating]
 STATIC_BYTE = 255
 PAPER10 = np.dtype([("bones", "u1", 2), ("weights", "u1", 2), ("gradients", "i1", (2, 3))])
 
@@ -65,7 +66,7 @@ def pack(skin: Skin, layout: Literal["paper10", "compact"] = "compact") -> Packe
     if indices.max(initial=0) >= STATIC_BYTE:
         raise RigError(f"Packed skins hold at most 255 bones, but this one names bone {indices.max()}")
     packed = np.zeros(len(skin), dtype=PAPER10 if layout == "paper10" else compact_layout(count))
-    kept = packed["weights"].shape[1]
+    kept = 2 if layout == "paper10" else count - 1
     top, steps = (255, 127) if layout == "paper10" else (65535, 32767)
     reach = float(np.abs(gradients).max(initial=0))
     packed["bones"] = np.where(indices == STATIC, STATIC_BYTE, indices)
@@ -93,7 +94,7 @@ def unpack(packed: PackedSkin) -> Skin:
     return Skin(indices, weights, gradients)
 
 
-def _padded(skin: Skin, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+def _padded(skin: Skin, count: int) -> tuple[NDArray[np.int32], Floats, Floats]:
     """Return indices, weights and gradients of exactly ``count`` influences in double precision."""
     weights, gradients = skin.weights.astype(np.float64), skin.gradients.astype(np.float64)
     indices, weights, gradients, _ = truncate(skin.indices, weights, gradients, count)
