@@ -22,8 +22,9 @@ from .poses import Poses, fit_poses, skinning_transforms, squared_error
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]
-MIN_GAIN = 5e-3  # a joint must lower the RMS error of its own points by this much of the box diagonal
+MIN_GAIN = 3e-3  # a joint must lower the RMS error of its own points by this much of the box diagonal
 LEAST_SHARE = 0.02
+LEAST_CONTACTS = 4
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,31 @@ def improve(body: Body, fit: SkeletonFit, rounds: int = 1, iterations: int = 4) 
     for _ in range(rounds):
         allowed = nearby_joints(fit.tree, fit.affinity)
         binding = rebind(body.stats, fit.transforms(), fit.bone_joints, allowed)
-        near = body.curve[np.linalg.norm(fit.tree.positions[:, None] - body.curve, axis=-1).argmin(axis=1)]
-        anchors = np.where(np.isnan(fit.anchors), near, fit.anchors)
+        anchors = joint_anchors(body, fit, binding)
         positions = place_joints(body.stats, fit.tree, binding, fit.poses, anchors)
         positions[1:] = body.interior.pull_inside(positions[1:], anchors[1:])
         tree = replace(fit.tree, positions=positions)
         poses = fit_poses(body.stats, tree, binding, fit.poses.rotations, iterations=iterations)
         fit = replace(fit, tree=tree, bone_joints=binding, poses=poses)
     return fit
+
+
+def joint_anchors(body: Body, fit: SkeletonFit, binding: NDArray[np.integer]) -> F64:
+    """Where each joint (J, 3) is held: the middle of the seam between its bones and its parent's.
+
+    Where they do not touch: the anchor it was given, or else the nearest curve node.
+    """
+    near = body.curve[np.linalg.norm(fit.tree.positions[:, None] - body.curve, axis=-1).argmin(axis=1)]
+    anchors = np.where(np.isnan(fit.anchors), near, fit.anchors)
+    bound = (binding[:, None] == np.arange(len(fit.tree))).astype(float)  # (B, J)
+    contacts = bound.T @ body.shapes.contacts @ bound
+    seams = np.einsum("bj,bca,ck->jka", bound, body.shapes.seams, bound, optimize=True)
+    child = np.arange(1, len(fit.tree))
+    touching = contacts[child, fit.tree.parents[child]]
+    held = child[touching >= LEAST_CONTACTS]
+    parents = fit.tree.parents[held]
+    anchors[held] = seams[held, parents] / contacts[held, parents][:, None]
+    return anchors
 
 
 def allowance(stats: LbsStatistics, fit: SkeletonFit, joint: int, gain: float = MIN_GAIN) -> float:
