@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from ..cloud import GaussianCloud
 from .ply_reader import NOT_FINITE, ZERO_QUATERNION
 
-# The median splat of a real scene is a hundredth of it or less; one of this share hides everything.
-SUSPICIOUS_SHARE = 0.1
+# The median splat of a real scene is a hundredth of it or less; one of this share hides everything. A toy of
+# a few large splats is legitimate: only a crowd is judged.
+SUSPICIOUS_SHARE, CROWD = 0.1, 100
+# Linear scales read as logarithms are all above 1, which so large a share of a scene never is.
+LINEAR_SHARE = 0.02
 
 
 def fault_notes(faults: NDArray[np.uint8]) -> tuple[str, ...]:
@@ -65,12 +68,13 @@ def clamp_scales(cloud: GaussianCloud) -> tuple[GaussianCloud, tuple[str, ...]]:
 
 
 def _size_notes(sample: NDArray[np.float32], median: float, diagonal: float) -> tuple[str, ...]:
-    # A sphere of a few large splats is a legitimate toy: judge only where there is a crowd.
-    if len(sample) < 100 or median < SUSPICIOUS_SHARE * diagonal:
+    share = median / diagonal
+    if len(sample) < CROWD:
         return ()
-    cause = "scales look exponentiated twice"
-    if sample.min() >= 1 and np.log(median) < SUSPICIOUS_SHARE * diagonal:
+    if sample.min() >= 1 and share > LINEAR_SHARE and np.log(median) < SUSPICIOUS_SHARE * diagonal:
         cause = "scales look linear where logarithms are expected"
-    return (
-        f"Warning: the median splat is {median / diagonal:.3g} times the size of the scene: its {cause}.",
-    )
+    elif share > SUSPICIOUS_SHARE:
+        cause = "scales look exponentiated twice"
+    else:
+        return ()
+    return (f"Warning: the median splat is {share:.3g} times the size of the scene: its {cause}.",)

@@ -43,9 +43,14 @@ def _available_on_windows() -> int | None:
     return status.available
 
 
-def require_memory(path: str | PathLike[str], count: int, bytes_each: int) -> None:
+def cloud_bytes(degree: int) -> int:
+    """Return the bytes of one splat of a GaussianCloud with harmonics of that degree."""
+    return 4 * (11 + 3 * (degree + 1) ** 2)
+
+
+def require_memory(path: str | PathLike[str], count: int, bytes_each: int, copies: int = COPIES) -> None:
     """Raise FormatError when `count` splats of `bytes_each` bytes would not fit into memory."""
-    needed, available = COPIES * count * bytes_each, available_memory()
+    needed, available = copies * count * bytes_each, available_memory()
     if available is not None and needed > available:
         raise FormatError(
             path,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..cloud import GaussianCloud
 from ..errors import FormatError
-from .memory import require_memory
+from .memory import cloud_bytes, require_memory
 from .ply_body import check_size, element_blocks
 from .ply_header import Element, Header, read_header
 from .splat_layout import SplatLayout, splat_layout
@@ -50,7 +50,7 @@ def read_ply_stream(stream: BinaryIO, path: str | PathLike[str]) -> RawCloud:
     header, vertices, layout = _open(stream, path)
     count, coefficients = vertices.count, (layout.degree + 1) ** 2
     check_size(stream, header, vertices)
-    require_memory(path, count, 4 * (11 + 3 * coefficients))
+    require_memory(path, count, cloud_bytes(layout.degree))
     positions, scales = np.empty((count, 3), np.float32), np.empty((count, 3), np.float32)
     rotations, opacities = np.empty((count, 4), np.float32), np.empty(count, np.float32)
     sh, faults = np.empty((count, coefficients, 3), np.float32), np.empty(count, np.uint8)
@@ -76,7 +76,7 @@ def scan_ply(path: str | PathLike[str]) -> tuple[NDArray[np.float32], NDArray[np
     with Path(path).open("rb") as stream:
         header, vertices, layout = _open(stream, path)
         check_size(stream, header, vertices)
-        require_memory(path, vertices.count, 13)
+        require_memory(path, vertices.count, cloud_bytes(layout.degree))
         positions = np.empty((vertices.count, 3), np.float32)
         faults = np.empty(vertices.count, np.uint8)
         with np.errstate(over="ignore", invalid="ignore"):

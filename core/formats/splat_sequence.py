@@ -15,6 +15,7 @@ from ..errors import FormatError
 from ..progress import Progress
 from .cleaning import clamp_scales, fault_notes
 from .clouds import read_raw, scan
+from .memory import require_memory
 from .ply_reader import EmptyCloudError
 
 FrameScan = tuple[NDArray[np.float32], NDArray[np.uint8], int]
@@ -63,6 +64,7 @@ def _scan_all(
             continue
         if first_path is None:
             first_path, faults = path, np.zeros(len(scanned[0]), np.uint8)
+            require_memory(path, len(paths) * len(faults), positions.itemsize * 3, copies=1)
             positions = np.full((len(paths), len(faults), 3), np.nan, np.float32)
         elif len(scanned[0]) != len(faults):
             raise FormatError(
