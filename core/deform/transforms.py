@@ -26,7 +26,8 @@ def bone_transforms_from_pose(pose: Floats, rest: Floats, tolerance: float = SIN
     ----------
     pose, rest : (B, 3, 4) or (B, 4, 4) bone matrices in one space (in Blender ``pose_bone.matrix`` and
         ``bone.matrix_local``, both in armature space); scale and shear are allowed
-    tolerance : largest difference that counts as none, relative to the size of the matrices' entries
+    tolerance : largest difference that counts as none, relative to the axes of the bone and, for its place,
+        to the reach of the rig
 
     Returns
     -------
@@ -44,11 +45,10 @@ def bone_transforms_from_pose(pose: Floats, rest: Floats, tolerance: float = SIN
         raise RigError(
             f"Bone {flat} has a rest matrix without volume; give it a scale other than 0"
         ) from None
-    size = np.maximum(np.abs(rest[:, :, :3]).max(axis=(1, 2)), 1e-30), np.abs(rest[:, :, 3]).max(axis=1) + 1
-    off = np.abs(pose - rest)
-    still = (off[:, :, :3].max(axis=(1, 2)) <= tolerance * size[0]) & (
-        off[:, :, 3].max(axis=1) <= tolerance * size[1]
-    )
+    off, turn = np.abs(pose - rest), np.abs(rest[:, :, :3]).max(axis=(1, 2), initial=0)
+    reach = np.abs(rest[:, :, 3]).max(initial=0)  # of the whole rig
+    still = (off[:, :, :3] <= tolerance * turn[:, None, None]).all(axis=(1, 2))
+    still &= (off[:, :, 3] <= tolerance * reach).all(axis=1)
     transforms[still] = np.eye(3, 4)
     return transforms
 

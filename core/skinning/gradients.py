@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 from ..progress import Progress, no_progress
 
 Floats = NDArray[np.floating]
-THIN = 0.02  # neighbours thinner than this part of their width (0.02 in variance) determine no slope across
+# Ratio of the variances across and along the neighbours about which slopes across fade in, from half to one
+# and a half of it. Captured surfaces stay below (slopes across them would be noise from their curvature, and
+# tilt splats), points that fill space lie above.
+THIN = 0.1
 
 
 def weight_gradients(
@@ -79,7 +82,8 @@ def _linear_fit(points: Floats, distances: Floats, values: Floats, weights: Floa
     slopes = np.swapaxes(residuals, 1, 2) @ weighted @ axes  # (C, K, 3) along the axes
     widest = spread[:, -1:]
     ratio = np.maximum(spread, 0) / np.where(widest > 0, widest, 1)
-    # ratio^3 / (ratio^4 + THIN^4) is 1 / ratio for extents that matter and fades to 0 for those that do not.
-    inverse = ratio**3 / (ratio**4 + THIN**4) / np.where(widest > 0, widest, 1)
+    fade = np.clip((ratio - 0.5 * THIN) / THIN, 0, 1)
+    fade = fade * fade * (3 - 2 * fade)
+    inverse = fade / np.where(spread > 0, spread, 1)
     fitted = slopes * inverse[:, None, :] @ np.swapaxes(axes, 1, 2)
     return fitted - weights[..., None] * fitted.sum(axis=1, keepdims=True)

@@ -43,6 +43,15 @@ def test_a_small_pose_is_not_mistaken_for_rest(rng, make):
     np.testing.assert_array_equal(transforms[[0, 2]], np.repeat(np.eye(3, 4)[None], 2, axis=0))
 
 
+def test_what_counts_as_rest_scales_with_the_rig(rng, make):
+    rest = make.transforms(rng, 3)
+    rest[:, :, 3] *= 1e-3
+    pose = rest.copy()
+    pose[1, 0, 3] += 1e-7
+    assert not np.array_equal(bone_transforms_from_pose(pose, rest)[1], np.eye(3, 4))
+    assert bone_transforms_from_pose(np.zeros((0, 4, 4)), np.zeros((0, 4, 4))).shape == (0, 3, 4)
+
+
 def test_points_stay_fixed_in_their_bone(rng, make):
     rest, pose = make.transforms(rng, 3), make.transforms(rng, 3)
     pose[:, :, :3] = pose[:, :, :3] * np.array([1, 2, 0.5])  # stretchy bones
