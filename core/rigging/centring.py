@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+SHARPNESS = 3.0  # bends of a branch are kept down to the body's local radius divided by this
+
 
 @dataclass(frozen=True)
 class Curves:
@@ -47,7 +49,7 @@ def centre_curves(
     middle, thickness = {}, {}
     for n, position in stations.items():
         mine = label == n
-        weight = area[mine] * radii[mine] ** 2
+        weight = area[mine] * radii[mine]
         owns = weight.sum() > 0
         middle[n] = weight @ centres[mine] / weight.sum() if owns else position
         thickness[n] = float(weight @ radii[mine] / weight.sum()) if owns else spacing
@@ -84,13 +86,13 @@ def _resample(line: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
 def _smooth(line: NDArray[np.float64], radius: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
     """Even a polyline (K, 3) out over the local thickness of the body (K,), ends kept.
 
-    Minimises ``sum_i (s / r_i)^2 |x'_i - x_i|^2 + sum_i |x'_{i+1} - x'_i|^2``: detail shorter than the body is thick
+    Minimises ``sum_i (3 s / r_i)^2 |x'_i - x_i|^2 + sum_i |x'_{i+1} - x'_i|^2``: detail shorter than the body is thick
     is no feature of its middle.
     """
     inner = len(line) - 2
     if inner < 1:
         return line
-    hold = (spacing / np.maximum(radius[1:-1], 0.5 * spacing)) ** 2
+    hold = (SHARPNESS * spacing / np.maximum(radius[1:-1], 0.5 * spacing)) ** 2
     system = np.diag(hold + 2) - np.eye(inner, k=1) - np.eye(inner, k=-1)
     right = hold[:, None] * line[1:-1]
     right[0] += line[0]

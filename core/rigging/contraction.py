@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from ..progress import Progress, no_progress
+from .medial import medial_balls
 from .remesh import collapse_short_edges
 from .surface import Surface
 
@@ -16,17 +17,18 @@ SHORTEST_EDGE = 3e-3  # of the diagonal; shorter edges of the shrinking mesh col
 STOP_AREA = 1e-3  # share of the first area
 MAX_STEPS = 20
 GROWTH = 1.5  # of the smoothing weight, every step
+MEDIAL = 0.5  # pull to the inscribed balls, relative to staying in place
 FROZEN = 1e9  # weight that keeps a vertex in place
 
 
 def contract(surface: Surface, *, progress: Progress = no_progress) -> NDArray[np.float64]:
     """Contract a surface to a thin, curve-like shape by implicit mean-curvature flow.
 
-    Each step minimises ``w_L x' L x' + sum_i m_i |x'_i - x_i|^2`` (implicit fairing, Desbrun et al. 1999; L the
-    cotangent Laplacian of the current shape, m_i the first area a vertex stands for). As in Mean Curvature Skeletons
-    (Tagliasacchi et al. 2012) edges that became short collapse, which keeps the triangles sound, and vertices where
-    the tube cannot get any thinner stay put, so that finished limbs do not creep along themselves while the trunk
-    still shrinks. Medial attraction is left out: nodes are centred by inscribed balls afterwards.
+    Mean Curvature Skeletons (Tagliasacchi et al. 2012): each step minimises
+    ``w_L x' L x' + sum_i m_i (|x'_i - x_i|^2 + w_M |x'_i - c_i|^2)``, L the cotangent Laplacian of the current shape,
+    m_i the first area a vertex stands for and c_i the centre of its inscribed ball. Edges that became short
+    collapse, which keeps the triangles sound, and vertices where the tube cannot get any thinner stay put, so that
+    finished limbs do not creep along themselves while the trunk still shrinks.
 
     Parameters
     ----------
@@ -40,6 +42,8 @@ def contract(surface: Surface, *, progress: Progress = no_progress) -> NDArray[n
     """
     scale = float(np.linalg.norm(np.ptp(surface.vertices, axis=0))) or 1.0
     x, faces = surface.vertices / scale, surface.faces
+    centres, radii = medial_balls(surface)
+    centres /= scale
     mass = ring_areas(x, faces)
     first_area = mass.sum()
     mass *= len(x) / first_area
@@ -48,12 +52,18 @@ def contract(surface: Surface, *, progress: Progress = no_progress) -> NDArray[n
     smoothing = 1.0
     for step in range(MAX_STEPS):
         progress(STAGE, step / MAX_STEPS)
-        moved = _solve(x, faces, smoothing, np.where(frozen, FROZEN, mass))
+        pull = MEDIAL * mass
+        hold = np.where(frozen, FROZEN, mass)
+        system = smoothing * cotangent_laplacian(x, faces) + sparse.diags(hold + pull)
+        factor = splu(system.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+        moved = factor.solve(hold[:, None] * x + pull[:, None] * centres)
         if not np.isfinite(moved).all():
             break
         mesh = collapse_short_edges(moved, faces, SHORTEST_EDGE)
         x, faces = mesh.vertices, mesh.faces
         image = mesh.image[image]
+        centres = merged_means(mesh.image, mass * radii, centres)
+        radii = merged_means(mesh.image, mass, radii[:, None])[:, 0]
         mass = np.bincount(mesh.image, mass)
         frozen = np.bincount(mesh.image, frozen) > 0
         frozen |= mesh.stuck
@@ -64,13 +74,12 @@ def contract(surface: Surface, *, progress: Progress = no_progress) -> NDArray[n
     return x[image] * scale
 
 
-def _solve(
-    x: NDArray[np.float64], faces: NDArray[np.int32], smoothing: float, hold: NDArray[np.float64]
+def merged_means(
+    image: NDArray[np.int64], weights: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Minimise ``smoothing x' L x' + sum_i hold_i |x'_i - x_i|^2``."""
-    system = smoothing * cotangent_laplacian(x, faces) + sparse.diags(hold)
-    factor = splu(system.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
-    return factor.solve(hold[:, None] * x)
+    """Weighted mean (W, D) of the values (V, D) that went to each image."""
+    sums = np.stack([np.bincount(image, weights * column) for column in values.T], 1)
+    return sums / np.maximum(np.bincount(image, weights), 1e-300)[:, None]
 
 
 def cotangent_laplacian(x: NDArray[np.float64], faces: NDArray[np.int32]) -> sparse.csr_matrix:

@@ -67,7 +67,7 @@ def extract_curve(
     graph = CurveGraph(x[seeds], label, links, area)
     graph.thin(genus(surface), 6 * spacing)
     progress(STAGE, 0.8)
-    graph.prune(*_means(graph.label, area, centres, inscribed, len(seeds)))
+    graph.prune(*_deepest(graph.label, centres, inscribed, len(seeds)))
     curves = centre_curves(graph.position, graph.branches(), graph.label, centres, inscribed, area, spacing)
     owners = curves.owner[cKDTree(vertices).query(np.asarray(points, np.float64))[1]]
     radii = _means(curves.owner, area, centres, inscribed, len(curves.nodes))[1]
@@ -86,6 +86,16 @@ def _means(
     total = np.maximum(np.bincount(label, weight, count), 1e-300)
     sums = [np.bincount(label, weight * v, count) / total for v in (*centres.T, radii)]
     return np.stack(sums[:3], 1), sums[3]
+
+
+def _deepest(
+    label: NDArray[np.int64], centres: NDArray[np.float64], radii: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Largest ball (count, 3), (count,) of the surface vertices of each label."""
+    best = np.zeros(count, np.int64)
+    order = np.argsort(radii, kind="stable")
+    best[label[order]] = order  # the last, largest, wins
+    return centres[best], radii[best]
 
 
 def genus(surface: Surface) -> int:

@@ -7,7 +7,8 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-TWIG = 2.0  # radii of the parent body that an end branch has to reach from its middle
+# An end branch has to reach this many radii of the body it leaves; a corner of a cube reaches 1.73 from its middle.
+TWIG = 2.0
 
 
 class CurveGraph:
@@ -167,10 +168,11 @@ class CurveGraph:
                 if len(self.near[path[0]]) == 1:
                     path = path[::-1]
                 if len(self.near[path[-1]]) == 1 and len(self.near[path[0]]) > 2:
-                    reach = np.linalg.norm(centre[path[-1]] - centre[path[0]]) + radius[path[-1]]
-                    twigs.append((float(reach) / max(float(radius[path[0]]), 1e-300), path))
-            worst = min(twigs, default=(np.inf, []))
-            if worst[0] > TWIG:
+                    root = path[0]
+                    reach = np.linalg.norm(centre[path] - centre[root], axis=1) + radius[path]
+                    twigs.append((float(reach.max() / max(float(radius[root]), 1e-300)), path))
+            ratio, twig = min(twigs, default=(np.inf, []))
+            if ratio > TWIG:
                 return
-            for node in worst[1][1:]:
-                self.merge(worst[1][0], node)
+            for node in twig[1:]:
+                self.merge(twig[0], node)
