@@ -43,7 +43,11 @@ def bind_is_stale(object: bpy.types.Object) -> str | None:
 
     Works for unrigged capture objects too, whose splats a native Apply leaves half transformed.
     """
-    if _applied_to_points(object) is not None:
+    try:
+        applied = _applied_to_points(object)
+    except RigError as error:
+        return str(error)
+    if applied is not None:
         return f"The transform of '{object.name}' was applied to its positions only; repair it to fit again"
     modifier = find_modifier(object, DEFORM)
     if modifier is None:

@@ -65,8 +65,7 @@ def create_capture_object(
     object.matrix_world = Matrix(_UPRIGHT[axis].tolist())
     object[AXIS] = axis
     remember_points(object)
-    if capture.frame_count > 1:
-        _add_playback(object, frames, context.scene, capture)
+    _add_playback(object, frames, context.scene, capture)
     context.view_layer.update()
     return object
 

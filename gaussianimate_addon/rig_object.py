@@ -5,12 +5,14 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
+from ..core.deform.deform import diagonal
 from ..core.errors import RigError
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from .action import replay_action
 from .armature import rig_to_armature
 from .attributes import read_attribute
+from .capture_frames import load_frames
 from .capture_object import is_capture_object, scene_frame, show_frame
 from .deformer import add_deformer, deformer_armature
 from .modifiers import DEFORM, PLAYBACK, find_modifier, remove_modifier
@@ -28,16 +30,10 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
     ------
     RigError : the rig was not built from this object's splats.
     """
-    if len(rig.rest) != len(object.data.points):
-        raise RigError(
-            f"the rig has {len(rig.rest)} splats and '{object.name}' has {len(object.data.points)};"
-            " build the rig from this object"
-        )
+    _check_fit(object, rig)
     remove_rig(object)
     if is_capture_object(object):
         show_frame(object, rig.canonical_frame)
-    if not np.allclose(read_attribute(object.data, "position"), rig.rest, atol=1e-3 * _size(rig)):
-        raise RigError(f"the rig's rest pose is not that of '{object.name}'; build the rig from this object")
     write_skin(object.data, skin)
     show_playback(object, False)
     armature = rig_to_armature(context, rig, f"{object.name} rig")
@@ -46,6 +42,21 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
     replay_action(armature, rig, context.scene, frame_start=scene_frame(object, 0))
     context.view_layer.update()
     return armature
+
+
+def _check_fit(object: bpy.types.Object, rig: Rig) -> None:
+    """Raise RigError unless the rig's rest pose is the object's canonical frame."""
+    if len(rig.rest) != len(object.data.points):
+        raise RigError(
+            f"the rig has {len(rig.rest)} splats and '{object.name}' has {len(object.data.points)};"
+            " build the rig from this object"
+        )
+    rest = read_attribute(object.data, "position")
+    if is_capture_object(object):
+        frames = load_frames(object).positions
+        rest = frames[min(rig.canonical_frame, len(frames) - 1)]
+    if not np.allclose(rest, rig.rest, rtol=0, atol=1e-3 * diagonal(rig.rest)):
+        raise RigError(f"the rig's rest pose is not that of '{object.name}'; build the rig from this object")
 
 
 def remove_rig(object: bpy.types.Object) -> None:
@@ -83,7 +94,3 @@ def _take_place(context: bpy.types.Context, object: bpy.types.Object, armature: 
     object.matrix_parent_inverse = armature.matrix_world.inverted_safe()
     object.matrix_world = world
     context.view_layer.update()
-
-
-def _size(rig: Rig) -> float:
-    return float(np.abs(rig.rest).max()) + 1e-12

@@ -8,11 +8,12 @@ import pytest
 from compare import assert_equal_bits, assert_same_splats, evaluated
 from mathutils import Euler, Matrix
 from rigs import make_cloud, make_rig, make_skin_of
+from scenes import IDENTITY, build, pose, world
 
 from gaussianimate.core.deform.deform import deform_cloud
 from gaussianimate.core.errors import RigError
 from gaussianimate.core.skinning.skin import Skin
-from gaussianimate.gaussianimate_addon.armature import SKIN_BONE, indexed_bones, rig_to_armature
+from gaussianimate.gaussianimate_addon.armature import SKIN_BONE, indexed_bones
 from gaussianimate.gaussianimate_addon.deformer import (
     add_deformer,
     bind_is_stale,
@@ -23,7 +24,6 @@ from gaussianimate.gaussianimate_addon.modifiers import set_input
 from gaussianimate.gaussianimate_addon.point_cloud import NATIVE_SPLATS, cloud_to_point_cloud
 from gaussianimate.gaussianimate_addon.skin_attributes import write_skin
 
-IDENTITY = Matrix.Identity(4)
 TURNED = Matrix.Translation((3, -2, 1)) @ Euler((0.4, 1.1, -0.6)).to_matrix().to_4x4()
 STRETCHED = TURNED @ Matrix.Diagonal((0.5, 2.0, 1.3, 1))
 TINY = Matrix.Rotation(np.pi / 2, 4, "X") @ Matrix.Scale(0.128, 4)
@@ -40,36 +40,6 @@ PLACES = {
     "mirrored armature": (TINY, MIRRORED),
     "far away": (FAR, FAR @ TINY),
 }
-
-
-def build(scene, cloud=None, rig=None, skin=None, object_world=IDENTITY, armature_world=IDENTITY):
-    """Return (object, armature, skin) bound to each other at these places."""
-    cloud = cloud or make_cloud(300)
-    rig = rig or make_rig(cloud)
-    skin = skin or make_skin_of(rig)
-    object = bpy.data.objects.new("bar", cloud_to_point_cloud(cloud, "bar"))
-    scene.collection.objects.link(object)
-    armature = rig_to_armature(bpy.context, rig, "rig")
-    object.matrix_world, armature.matrix_world = object_world, armature_world
-    write_skin(object.data, skin)
-    bpy.context.view_layer.update()
-    add_deformer(object, armature)
-    bpy.context.view_layer.update()
-    return object, armature, skin
-
-
-def pose(armature, seed, strength=0.5):
-    """Turn, shift and stretch every bone at random."""
-    rng = np.random.default_rng(seed)
-    for bone in armature.pose.bones:
-        turn = Euler(rng.normal(scale=strength, size=3)).to_matrix().to_4x4()
-        stretch = Matrix.Diagonal((*np.exp(rng.normal(scale=0.2 * strength, size=3)), 1))
-        bone.matrix_basis = Matrix.Translation(rng.normal(scale=0.3 * strength, size=3)) @ turn @ stretch
-    bpy.context.view_layer.update()
-
-
-def world(object):
-    return np.array(object.matrix_world, np.float64)
 
 
 def expected_transforms(object, armature, object_rest, armature_rest):
