@@ -28,8 +28,6 @@ class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
         frames.prop(scene, "frame_start", text="Frames")
         frames.prop(scene, "frame_end", text="End")
         column = layout.column(align=True)
-        whole = column.operator_context
-        column.operator_context = "INVOKE_DEFAULT"
         button = column.operator(
             GAUSSIANIMATE_OT_bake_ply.bl_idname, text="Bake Frames", icon="RENDER_ANIMATION"
         )
@@ -40,7 +38,6 @@ class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
             GAUSSIANIMATE_OT_bake_ply.bl_idname, text=f"Export Frame {scene.frame_current}...", icon="EXPORT"
         )
         one.space = settings.bake_space
-        column.operator_context = whole
         reason_below(context, layout, GAUSSIANIMATE_OT_bake_ply)
         if active_splats(context) is not None:
             wrapped(context, layout, "Blender's own PLY export leaves splats out; use these buttons", "INFO")

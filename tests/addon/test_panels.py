@@ -1,0 +1,164 @@
+"""What the sidebar says: drawn into a recorder that refuses properties and operators that are not there."""
+
+from types import SimpleNamespace
+
+import bpy
+import pytest
+from rigs import make_capture, make_cloud, make_rig, make_skin_of
+
+from gaussianimate.gaussianimate_addon import job as jobs
+from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
+from gaussianimate.gaussianimate_addon.motion_switch import remember_replay
+from gaussianimate.gaussianimate_addon.rig_object import apply_rig
+
+PANELS = ("main", "import", "rig", "animate", "bake")
+
+
+class Layout:
+    """Stands in for UILayout: records texts and buttons, and checks names against Blender's own data."""
+
+    def __init__(self):
+        self.texts, self.buttons = [], {}
+
+    def label(self, text="", icon="NONE"):
+        self.texts.append(text)
+
+    def progress(self, factor=0.0, text=""):
+        self.texts.append(text)
+
+    def prop(self, data, name, text=None):
+        assert name in data.bl_rna.properties, f"{data} has no property {name}"
+
+    def operator(self, idname, text="", icon="NONE", depress=False):
+        module, name = idname.split(".")
+        kind = getattr(getattr(bpy.ops, module), name).get_rna_type()
+        button = Button(kind, depress)
+        self.buttons[text or kind.name] = button
+        return button
+
+    def row(self, **_):
+        return self
+
+    column = box = row
+
+
+class Button:
+    """Settings of a button, only those the operator has."""
+
+    def __init__(self, kind, depress):
+        self.__dict__.update(kind=kind, depress=depress)
+
+    def __setattr__(self, name, value):
+        assert name in self.kind.properties, f"{self.kind.identifier} has no property {name}"
+        self.__dict__[name] = value
+
+
+class Context:
+    """Blender's context as a sidebar 320 pixels wide sees it."""
+
+    region = SimpleNamespace(width=320)
+    preferences = SimpleNamespace(system=SimpleNamespace(ui_scale=1.0))
+
+    def __getattr__(self, name):
+        return getattr(bpy.context, name)
+
+
+def draw(name):
+    panel = getattr(bpy.types, f"GAUSSIANIMATE_PT_{name}")
+    layout = Layout()
+    methods = {key: value for key, value in vars(panel).items() if callable(value)}
+    drawn = type("Drawn", (), methods)()
+    drawn.layout = layout
+    drawn.draw(Context())
+    return layout
+
+
+def said(name):
+    return " ".join(draw(name).texts)
+
+
+@pytest.fixture
+def capture(empty_scene):
+    cloud = make_cloud(count=200, degree=0)
+    rig = make_rig(cloud, frames=4)
+    object = create_capture_object(bpy.context, make_capture(cloud, rig), cloud, "z")
+    bpy.context.view_layer.objects.active = object
+    return object, rig
+
+
+@pytest.fixture
+def armature(capture):
+    object, rig = capture
+    armature = apply_rig(bpy.context, object, rig, make_skin_of(rig))
+    remember_replay(armature)
+    bpy.context.view_layer.objects.active = armature
+    return armature
+
+
+def test_empty_scene_says_what_is_missing(empty_scene):
+    assert "import one" in said("main")
+    assert "Select a capture; import one first" in said("rig")
+    assert "build a rig first" in said("animate")
+    assert "Select Gaussian splats" in said("bake")
+
+
+def test_capture_is_counted(capture):
+    assert "200 splats" in said("main")
+    assert "first" not in said("rig")
+    assert "build a rig first" in said("animate")
+
+
+def test_rigged_capture(armature):
+    assert armature.name in said("main")
+    assert "Build Rig Again" in draw("rig").buttons
+    layout = draw("animate")
+    assert layout.buttons["Replay"].depress and not layout.buttons["Pose Anew"].depress
+    bpy.ops.gaussianimate.set_motion(motion="POSE")
+    layout = draw("animate")
+    assert layout.buttons["Pose Anew"].depress
+    assert "press I to key" in " ".join(layout.texts)
+
+
+def test_settings_reach_the_buttons(capture):
+    settings = bpy.context.scene.gaussianimate
+    settings.max_bones, settings.joint_threshold = 7, 0.5
+    button = draw("rig").buttons["Build Rig"]
+    assert (button.max_bones, button.joint_threshold) == (7, pytest.approx(0.5))
+    bpy.context.scene.frame_end = 33
+    assert draw("bake").buttons["Bake Frames"].frame_end == 33
+
+
+def test_a_stale_bind_offers_its_repair(capture):
+    object, _ = capture
+    object.scale = (2, 2, 2)
+    object.select_set(True)
+    bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    layout = draw("rig")
+    assert "Rebind" in layout.buttons
+    assert "was applied to its positions only" in " ".join(layout.texts)
+
+
+def test_the_native_export_is_explained(capture):
+    assert "own PLY export" in said("bake")
+
+
+def test_a_running_job_is_shown(capture, monkeypatch):
+    job = jobs.Job("Build Rig", None, lambda state, progress: progress("SSDR", 0.4))
+    while job.stage != "SSDR":
+        job.advance(0.05)
+    monkeypatch.setattr(jobs, "_running", job)
+    assert "Build Rig: SSDR" in said("main") and "Esc" in said("main")
+    for name in PANELS:
+        draw(name)
+
+
+def test_menu_entries_and_file_handler(addon):
+    layout = Layout()
+    for menu in (bpy.types.TOPBAR_MT_file_import, bpy.types.TOPBAR_MT_file_export):
+        for function in menu._dyn_ui_initialize():
+            if function.__module__.startswith("gaussianimate."):
+                function(SimpleNamespace(layout=layout), bpy.context)
+    assert "Gaussian splats (.ply)" in layout.buttons and len(layout.buttons) == 2
+    handler = bpy.types.GAUSSIANIMATE_FH_capture
+    assert handler.bl_import_operator == "gaussianimate.import_capture"
+    assert ".ply" in handler.bl_file_extensions.split(";")
