@@ -154,10 +154,10 @@ def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
     if not len(stored):
         return None
     rows, before = stored[:, 0].astype(int), stored[:, 1:]
-    positions = read_attribute(object.data, "position").astype(np.float64)
+    positions = object.data.attributes["position"].data
     if rows.max() >= len(positions):
         raise RigError(f"splats of '{object.name}' were added or removed; import the capture again")
-    after = positions[rows]
+    after = np.array([positions[row].vector for row in rows], np.float64)  # panels ask at every redraw
     size = np.abs(before).max() + diagonal(before)
     if np.abs(after - before).max() <= TOLERANCE * size:
         return None

@@ -43,15 +43,16 @@ def remove_modifier(object: bpy.types.Object, role: str) -> None:
 
 def get_input(modifier: bpy.types.NodesModifier, name: str) -> Any:
     """Return the value of a modifier input."""
-    return _input(modifier, name).value
+    return input_property(modifier, name).value
 
 
 def set_input(modifier: bpy.types.NodesModifier, name: str, value: Any) -> None:
     """Set the value of a modifier input."""
-    _input(modifier, name).value = value
+    input_property(modifier, name).value = value
 
 
-def _input(modifier: bpy.types.NodesModifier, name: str) -> Any:
+def input_property(modifier: bpy.types.NodesModifier, name: str) -> Any:
+    """Return what holds a modifier input; its ``value`` can be read, set, keyed and drawn."""
     for item in modifier.node_group.interface.items_tree:
         if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name:
             return getattr(modifier.properties.inputs, item.identifier)

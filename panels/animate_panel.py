@@ -5,8 +5,10 @@ from __future__ import annotations
 import bpy
 
 from ..gaussianimate_addon.armature import SKELETON, SKIN_BONES
+from ..gaussianimate_addon.deformer import deformer
+from ..gaussianimate_addon.modifiers import input_property
 from ..gaussianimate_addon.motion_switch import is_replaying
-from ..gaussianimate_addon.subject import active_armature
+from ..gaussianimate_addon.subject import active_armature, active_splats
 from ..operators.pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
 from .layout import SubPanel, reason_below, wrapped
 
@@ -39,6 +41,9 @@ class GAUSSIANIMATE_PT_animate(SubPanel, bpy.types.Panel):
             if collection is not None:
                 column.prop(collection, "is_visible", text=name)
         column.prop(armature, "show_in_front", text="In Front")
+        modifier = deformer(active_splats(context))
+        if modifier is not None:
+            column.prop(input_property(modifier, "Elastic"), "value", text="Elastic")
         if not replaying:
             hint = (
                 "Rotate bones and press I to key them"
