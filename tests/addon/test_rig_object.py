@@ -19,9 +19,9 @@ from gaussianimate.gaussianimate_addon.rig_object import apply_rig, remove_rig
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 
 
-def rigged(scene, axis="y", degree=1, world=None, canonical=0):
+def rigged(scene, axis="y", degree=1, world=None, cloud=None):
     """Return (object, armature, rig, skin, cloud) of a rigged capture."""
-    cloud = make_cloud(150, degree=degree)
+    cloud = cloud or make_cloud(150, degree=degree)
     rig = make_rig(cloud)
     capture = make_capture(cloud, rig)
     object = create_capture_object(bpy.context, capture, capture.load_cloud(0), axis)
