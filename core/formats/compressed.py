@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import FormatError, MissingDependencyError
 from .compressed_checks import CHECKS
-from .ply_reader import EmptyCloudError, RawCloud, read_ply_stream
+from .ply_reader import RawCloud, read_ply_stream
 
 SPZ_AXES_NOTE = (
     "SPZ is documented as Y up, yet often holds the axes of the PLY it was made from: "
@@ -43,7 +43,7 @@ def read_compressed(path: str | PathLike[str], kind: str) -> RawCloud:
         problem = str(result["error"]).rpartition("failed: ")[2]
         raise FormatError(path, f"the .{kind} data cannot be decoded ({problem})")
     if not result["data"]:
-        raise EmptyCloudError(path, "the file holds 0 splats")
+        raise FormatError(path, f"the .{kind} data cannot be decoded: the file is damaged or cut short")
     raw = read_ply_stream(io.BytesIO(result["data"]), path)
     if kind == "compressed.ply" and GAUSSFORGE_COMMENT in data[:4096]:
         raw = _reorder_harmonics(raw)
