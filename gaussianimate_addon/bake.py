@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 
 import bpy
 import numpy as np
@@ -14,6 +15,7 @@ from ..core.deform.transforms import bone_transforms_from_pose, transform_cloud
 from ..core.errors import RigError
 from ..core.progress import Progress, no_progress
 from ..core.rotations import affine_multiply
+from ..core.skinning.skin import Skin
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
 from .bind import bind_is_stale
 from .capture_object import source_matrix
@@ -24,6 +26,41 @@ from .skin_attributes import read_skin
 
 F64 = NDArray[np.float64]
 UNMOVED = 2e-6  # difference from the identity that an untouched matrix has in single precision
+
+
+@dataclass(frozen=True)
+class Pose:
+    """How a rigged object stands in one frame: with its rest state enough to deform it away from Blender.
+
+    transforms : (B, 3, 4) of the skin bones, rest to posed, in the object's space
+    elastic, rotate_sh : the deformer's inputs
+    world : (4, 4) to world space, the axis conversion of the import undone
+    """
+
+    transforms: F64
+    elastic: float
+    rotate_sh: bool
+    world: F64
+
+
+@dataclass(frozen=True)
+class RestSplats:
+    """What does not change from frame to frame: N splats at rest and their skin."""
+
+    cloud: GaussianCloud
+    skin: Skin
+
+    def posed(self, pose: Pose, space: str, progress: Progress = no_progress) -> GaussianCloud:
+        """Return the splats in a pose; touches no Blender data. See `posed_cloud` for ``space``."""
+        cloud = deform_cloud(
+            self.cloud,
+            self.skin,
+            pose.transforms,
+            elastic=pose.elastic,
+            rotate_sh=pose.rotate_sh,
+            progress=progress,
+        )
+        return cloud if space == "OBJECT" else _in_world(cloud, pose.world)
 
 
 def posed_cloud(
@@ -45,12 +82,42 @@ def posed_cloud(
     """
     if object.type != "POINTCLOUD" or not is_splat_data(object.data):
         raise RigError(f"'{object.name}' holds no Gaussian splats; choose a splat or capture object")
-    evaluated = object.evaluated_get(depsgraph)
-    modifier = find_modifier(object, DEFORM)
-    cloud = _deformed(depsgraph, object) if modifier else _shown(object, evaluated)
-    if space == "OBJECT":
-        return cloud
-    world = np.linalg.inv(source_matrix(object)) @ np.array(evaluated.matrix_world, np.float64)
+    if find_modifier(object, DEFORM):
+        return rest_splats(object).posed(read_pose(depsgraph, object), space)
+    cloud = _shown(object, object.evaluated_get(depsgraph))
+    return cloud if space == "OBJECT" else _in_world(cloud, _source_to_world(depsgraph, object))
+
+
+def rest_splats(object: bpy.types.Object) -> RestSplats:
+    """Read the rest state of a rigged object (copies).
+
+    Raises
+    ------
+    RigError : the bind is stale.
+    """
+    problem = bind_is_stale(object)
+    if problem:
+        raise RigError(problem)
+    return RestSplats(point_cloud_to_cloud(object.data), read_skin(object.data))
+
+
+def read_pose(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> Pose:
+    """Read how a rigged object stands at the depsgraph's frame."""
+    modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
+    return Pose(
+        skin_transforms(depsgraph, object),
+        get_input(modifier, "Elastic"),
+        get_input(modifier, "Rotate Colours"),
+        _source_to_world(depsgraph, object),
+    )
+
+
+def _source_to_world(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> F64:
+    world = np.array(object.evaluated_get(depsgraph).matrix_world, np.float64)
+    return np.linalg.inv(source_matrix(object)) @ world
+
+
+def _in_world(cloud: GaussianCloud, world: F64) -> GaussianCloud:
     untouched = np.abs(world - np.eye(4)).max() <= UNMOVED
     return cloud if untouched else transform_cloud(cloud, world)
 
@@ -61,21 +128,6 @@ def _shown(object: bpy.types.Object, evaluated: bpy.types.Object) -> GaussianClo
         return point_cloud_to_cloud(data)
     rest = point_cloud_to_cloud(object.data)  # an empty geometry carries no attributes
     return rest.take(np.zeros(len(rest), bool))
-
-
-def _deformed(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> GaussianCloud:
-    problem = bind_is_stale(object)
-    if problem:
-        raise RigError(problem)
-    rest = point_cloud_to_cloud(object.data)
-    modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
-    return deform_cloud(
-        rest,
-        read_skin(object.data),
-        skin_transforms(depsgraph, object),
-        elastic=get_input(modifier, "Elastic"),
-        rotate_sh=get_input(modifier, "Rotate Colours"),
-    )
 
 
 def skin_transforms(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> F64:
@@ -118,3 +170,26 @@ def bake_sequence(
             yield frame, posed_cloud(context.evaluated_depsgraph_get(), object, space)
     finally:
         scene.frame_set(before, subframe=subframe)
+
+
+def pose_steps(
+    context: bpy.types.Context, object: bpy.types.Object, frame_start: int, frame_end: int
+) -> Generator[tuple[str, float], None, dict[int, Pose]]:
+    """Read the poses of a frame range, yielding ``(stage, fraction)`` before each so that windows can redraw.
+
+    The deformer is off meanwhile, as only the bones matter. Nothing else may change the scene until this
+    returns or is closed, which puts back the scene's frame.
+    """
+    scene, modifier = context.scene, find_modifier(object, DEFORM)
+    before, subframe, shown = scene.frame_current, scene.frame_subframe, modifier.show_viewport
+    poses = {}
+    try:
+        modifier.show_viewport = False
+        for frame in range(frame_start, frame_end + 1):
+            yield "Reading poses", len(poses) / (frame_end - frame_start + 1)
+            scene.frame_set(frame)
+            poses[frame] = read_pose(context.evaluated_depsgraph_get(), object)
+    finally:
+        modifier.show_viewport = shown
+        scene.frame_set(before, subframe=subframe)
+    return poses

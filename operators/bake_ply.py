@@ -14,7 +14,8 @@ from ..core.cloud import GaussianCloud
 from ..core.errors import FormatError
 from ..core.formats.ply_writer import write_cloud
 from ..core.progress import Progress
-from ..gaussianimate_addon.bake import bake_sequence
+from ..gaussianimate_addon.bake import Pose, RestSplats, bake_sequence, pose_steps, rest_splats
+from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.subject import active_splats
 
@@ -28,7 +29,26 @@ class Written:
     left_out: int
 
 
-Steps = Generator[tuple[str, float], None, Written]
+@dataclass(frozen=True)
+class Order:
+    """What is to be written: a rigged object's splats in each frame's pose, to each frame's file."""
+
+    rest: RestSplats
+    poses: dict[int, Pose]
+    space: str
+    paths: dict[int, Path]
+
+    def clouds(self, progress: Progress) -> Iterator[tuple[int, GaussianCloud]]:
+        """Yield frame and posed splats; cancelling takes effect within a frame, too."""
+        for done, (frame, pose) in enumerate(self.poses.items()):
+
+            def within(stage: str, fraction: float, done: int = done) -> None:
+                progress("Writing frames", (done + fraction) / len(self.poses))
+
+            yield frame, self.rest.posed(pose, self.space, within)
+
+
+Steps = Generator[tuple[str, float], None, Written | Order]
 
 
 class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
@@ -115,12 +135,26 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
         start = self.frame_start if given("frame_start") else scene.frame_current
         end = self.frame_end if given("frame_end") else start
         paths = targets(bpy.path.abspath(self.filepath), object.name, start, end)
-        return write_frames(bake_sequence(context, object, start, end, self.space), paths)
+        if deformer(object) is None:
+            return write_frames(bake_sequence(context, object, start, end, self.space), paths)
+        return self._read(context, object, paths)
+
+    def _read(self, context: bpy.types.Context, object: bpy.types.Object, paths: dict[int, Path]) -> Steps:
+        rest = rest_splats(object)
+        poses = yield from pose_steps(context, object, min(paths), max(paths))
+        return Order(rest, poses, self.space, paths)
 
     @staticmethod
-    def work(state: Written, progress: Progress) -> Written:
-        """Nothing is left to do."""
-        return state
+    def work(state: Written | Order, progress: Progress) -> Written:
+        """Pose and write what is not written yet."""
+        if isinstance(state, Written):
+            return state
+        steps = write_frames(state.clouds(progress), state.paths)
+        while True:
+            try:
+                progress(*next(steps))
+            except StopIteration as stop:
+                return stop.value
 
     def apply(self, context: bpy.types.Context, result: Written) -> None:
         """Say what was written."""
@@ -164,7 +198,9 @@ def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
     return {frame: folder / f"{stem}_{frame:0{digits}d}.ply" for frame in range(start, end + 1)}
 
 
-def write_frames(frames: Iterator[tuple[int, GaussianCloud]], paths: dict[int, Path]) -> Steps:
+def write_frames(
+    frames: Iterator[tuple[int, GaussianCloud]], paths: dict[int, Path]
+) -> Generator[tuple[str, float], None, Written]:
     """Write each frame's cloud to its file, yielding the progress after each."""
     written, empty, left_out = [], [], 0
     for frame, cloud in frames:
