@@ -47,8 +47,9 @@ def get_input(modifier: bpy.types.NodesModifier, name: str) -> Any:
 
 
 def set_input(modifier: bpy.types.NodesModifier, name: str, value: Any) -> None:
-    """Set the value of a modifier input."""
+    """Set the value of a modifier input and let the object be evaluated anew."""
     input_property(modifier, name).value = value
+    modifier.id_data.update_tag()
 
 
 def input_property(modifier: bpy.types.NodesModifier, name: str) -> Any:

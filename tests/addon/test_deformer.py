@@ -129,7 +129,6 @@ def test_colours_turn_in_every_band(scene, degree):
     assert degree == 0 or np.abs(turned.sh - cloud.sh).max() > 0.1
     assert_same_splats(evaluated(object), turned)
     set_input(deformer(object), "Rotate Colours", False)
-    object.update_tag()
     assert_same_splats(evaluated(object), replace(turned, sh=cloud.sh), sh=0)
 
 
