@@ -11,7 +11,7 @@ import bpy
 
 sys.path.insert(0, str(Path(__file__).parent))
 import driver
-from driver import press, view, wait_until
+from driver import view, wait_until
 
 driver.install()
 jobs = import_module(f"{driver.PACKAGE}.gaussianimate_addon.job")
@@ -27,7 +27,7 @@ class GUI_OT_probe(jobs.JobOperator, bpy.types.Operator):
 
     seconds: bpy.props.FloatProperty(default=2.0)
     stubborn: bpy.props.BoolProperty()
-    filepath: bpy.props.StringProperty(options={"SKIP_SAVE"})
+    filepath: bpy.props.StringProperty(subtype="FILE_PATH", options={"SKIP_SAVE"})
     browsing = False
     log: list = []
 
@@ -101,10 +101,7 @@ def script():
     for stubborn in (False, True):
         start(seconds=4.0, stubborn=stubborn)
         yield 0.6
-        pressed = time.monotonic()
-        press("ESC")
-        yield from wait_until(idle, 1.0, "Esc to cancel")
-        print(f"Esc answered in {time.monotonic() - pressed:.2f} s", flush=True)
+        yield from driver.escape(idle)
         assert cube_x() == 1
     yield 4.5
     assert cube_x() == 1, "a cancelled result is dropped"

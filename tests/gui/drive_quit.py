@@ -1,4 +1,4 @@
-"""Closing Blender while a job runs does not hang."""
+"""Closing Blender while a job runs does not hang: the worker computes and, at the end, is left behind."""
 
 from __future__ import annotations
 

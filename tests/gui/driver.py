@@ -84,6 +84,18 @@ def press(key: str, **modifiers: bool) -> None:
         window.event_simulate(key, value, x=x, y=y, **modifiers)
 
 
+def escape(ended: Callable[[], object]) -> Script:
+    """Press Esc and check that what runs has ended within a second, redraws not counted."""
+    started = time.monotonic()
+    with bpy.context.temp_override(**view()):
+        bpy.ops.wm.redraw_timer(type="DRAW_WIN_SWAP", iterations=1)
+    redraw = time.monotonic() - started
+    pressed = time.monotonic()
+    press("ESC")
+    yield from wait_until(ended, 1.0 + 2 * redraw, "Esc to cancel")
+    print(f"Esc answered in {time.monotonic() - pressed:.2f} s, a redraw takes {redraw:.2f} s", flush=True)
+
+
 def show_tab(category: str = "GaussiAnimate") -> Script:
     """Open the sidebar at a tab, by turning the wheel over its tabs (use with ``yield from``)."""
     area = view()["area"]
