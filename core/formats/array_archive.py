@@ -153,7 +153,8 @@ def _dynamic_gaussians(arrays: Arrays, path: Path, name: str, notes: tuple[str, 
 
     def load(frame: int) -> GaussianCloud:
         with np.errstate(over="ignore"):
-            opacities, scales = 1 / (1 + np.exp(-logits[frame, :, 0])), np.exp(log_scales[frame])
+            opacities = (1 / (1 + np.exp(-logits[frame, :, 0]))).astype(np.float32)
+            scales = np.exp(log_scales[frame])
         return GaussianCloud(
             positions[frame], quaternions[frame], scales, opacities, sh_from_colors(colors[frame])
         )

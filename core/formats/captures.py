@@ -35,13 +35,14 @@ def read_capture(source: Source, progress: Progress = no_progress) -> Capture:
     kind = _kind_of_first(paths)
     name = capture_name(paths)
     if kind == "npz":
-        if len(paths) > 1:
+        first, *others = paths
+        if others:
             raise FormatError(
-                paths[0].parent, f"{len(paths)} .npz archives were found, each a capture: choose one"
+                first.parent, f"{len(paths)} .npz archives were found, each a capture: choose one"
             )
         from .array_archive import read_archive
 
-        return read_archive(paths[0], name, notes)
+        return read_archive(first, name, notes)
     if kind == "mesh":
         from .mesh_sequence import read_mesh_sequence
 

@@ -7,8 +7,11 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import FormatError, MissingDependencyError
 from .compressed_checks import CHECKS
+from .ply_header import read_header
 from .ply_reader import RawCloud, read_ply_stream
 
 SPZ_AXES_NOTE = (
@@ -37,6 +40,8 @@ def read_compressed(path: str | PathLike[str], kind: str) -> RawCloud:
             "`pip install gaussforge`, or convert the file to a PLY"
         ) from None
     data = Path(path).read_bytes()
+    if kind == "compressed.ply":
+        data = _with_color_ranges(data)
     CHECKS[kind](data, path)
     result = GaussForge().convert(data, kind, "ply")
     if "error" in result:
@@ -48,6 +53,21 @@ def read_compressed(path: str | PathLike[str], kind: str) -> RawCloud:
     if kind == "compressed.ply" and GAUSSFORGE_COMMENT in data[:4096]:
         raw = _reorder_harmonics(raw)
     return replace(raw, notes=(*raw.notes, SPZ_AXES_NOTE)) if kind == "spz" else raw
+
+
+def _with_color_ranges(data: bytes) -> bytes:
+    """Give a compressed PLY of the early draft, whose chunks have no colour ranges, the range 0 to 1."""
+    header = read_header(io.BytesIO(data), "")
+    first = header.elements[0]
+    names = [f"{end}_{channel}" for end in ("min", "max") for channel in "rgb"]
+    chunk_bytes = first.count * 12 * 4
+    if first.name != "chunk" or len(first.properties) != 12 or len(data) < header.body + chunk_bytes:
+        return data
+    lines = "".join(f"property float {name}\n" for name in names).encode()
+    head = data[: header.body].replace(b"element vertex ", lines + b"element vertex ", 1)
+    chunks = np.frombuffer(data, "<f4", first.count * 12, header.body).reshape(-1, 12)
+    ranges = np.tile(np.array([0, 0, 0, 1, 1, 1], "<f4"), (first.count, 1))
+    return head + np.hstack([chunks, ranges]).tobytes() + data[header.body + chunk_bytes :]
 
 
 def _reorder_harmonics(raw: RawCloud) -> RawCloud:

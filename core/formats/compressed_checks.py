@@ -42,7 +42,7 @@ def _check_compressed_ply(data: bytes, path: str | PathLike[str]) -> None:
         raise EmptyCloudError(path, "the file holds 0 splats")
     if chunks is None or len(chunks.properties) != 18 or len(vertices.properties) != 4:
         raise FormatError(
-            path, "this compressed PLY is of an early draft of the format: save it anew with SuperSplat"
+            path, "the chunks or vertices of this compressed PLY are not those of the format: save it anew"
         )
     if sh is not None and (sh.count != vertices.count or len(sh.properties) not in HARMONICS_VALUES):
         raise FormatError(path, "the harmonics of this compressed PLY do not fit its splats")

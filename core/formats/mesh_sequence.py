@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ def load_mesh(path: Path, materials: bool = False) -> Trimesh:
     """
     try:
         import trimesh
+        from trimesh.resolvers import FilePathResolver
     except ImportError:
         raise MissingDependencyError(
             f"{path}: reading mesh files needs trimesh: `pip install trimesh`"
@@ -39,14 +40,14 @@ def load_mesh(path: Path, materials: bool = False) -> Trimesh:
     kind = "ply" if path.open("rb").read(3) == b"ply" else path.suffix.lower()[1:]
     try:
         with path.open("rb") as stream:
-            mesh = trimesh.load(
+            mesh: Any = trimesh.load(
                 stream,
                 file_type=kind,
                 force="mesh",
                 process=False,
                 maintain_order=True,
                 skip_materials=not materials,
-                resolver=trimesh.resolvers.FilePathResolver(path),
+                resolver=FilePathResolver(str(path)),
             )
         vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
     except Exception as error:  # trimesh meets damage with whatever its parsers raise
@@ -67,6 +68,7 @@ def read_mesh_sequence(
     ------
     FormatError : a file is damaged, or the meshes differ in their vertices or faces
     """
+    first, last = paths[0], paths[-1]
     positions = np.empty((0, 0, 3), np.float32)
     faces = np.empty((0, 3), np.int32)
     colors: NDArray[np.float32] | None = None
@@ -81,27 +83,25 @@ def read_mesh_sequence(
             raise FormatError(
                 path,
                 f"the mesh has {len(mesh.vertices):,} vertices and {len(mesh.faces):,} faces where "
-                f"{paths[0].name} has {positions.shape[1]:,} and {len(faces):,}, or joins them otherwise: "
+                f"{first.name} has {positions.shape[1]:,} and {len(faces):,}, or joins them otherwise: "
                 "a sequence needs one topology",
                 frame,
             )
         with np.errstate(over="ignore"):
             positions[frame] = mesh.vertices
     progress("Reading frames", 1.0)
-    keep, valid, row_notes = finite_rows(positions, paths[0])
+    keep, valid, row_notes = finite_rows(positions, first)
     if len(paths) > 1:
-        found = (
-            f"Found {len(paths)} meshes of {len(keep):,} vertices, from {paths[0].name} to {paths[-1].name}."
-        )
+        found = f"Found {len(paths)} meshes of {len(keep):,} vertices, from {first.name} to {last.name}."
         notes += (found,)
-    notes += _animation_notes(paths[0]) + row_notes
-    up = UP.get(paths[0].suffix.lower())
+    notes += _animation_notes(first) + row_notes
+    up = UP.get(first.suffix.lower())
     return drop_rows(Capture(name, positions, valid, None, faces, colors, None, up, notes), keep)
 
 
 def _vertex_colors(mesh: Trimesh, path: Path) -> NDArray[np.float32] | None:
     """Return display colours (N, 3) of the vertices, from the texture where they have none of their own."""
-    visual = mesh.visual
+    visual: Any = mesh.visual
     if visual.kind is None:
         return None
     textured = visual.kind == "texture" and getattr(visual.material, "baseColorTexture", None) is not None
@@ -118,7 +118,7 @@ def _vertex_colors(mesh: Trimesh, path: Path) -> NDArray[np.float32] | None:
     return linear_to_srgb(colors) if linear else colors.astype(np.float32)
 
 
-def linear_to_srgb(colors: NDArray[np.float32]) -> NDArray[np.float32]:
+def linear_to_srgb(colors: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return display values 0..1 of linear ones (IEC 61966-2-1)."""
     colors = np.clip(colors, 0, 1)
     curve = 1.055 * np.maximum(colors, 0.0031308) ** (1 / 2.4) - 0.055

@@ -53,9 +53,10 @@ def read_texture(path: str | PathLike[str]) -> MeshTexture | None:
 
     path = Path(path)
     mesh = load_mesh(path, materials=True)
-    if mesh.visual.kind != "texture" or mesh.visual.uv is None:
+    coordinates = getattr(mesh.visual, "uv", None)
+    if mesh.visual.kind != "texture" or coordinates is None:
         return None
-    material = mesh.visual.material
+    material = getattr(mesh.visual, "material", None)
     image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
     if image is None:
         return None
@@ -63,5 +64,5 @@ def read_texture(path: str | PathLike[str]) -> MeshTexture | None:
         pixels = np.asarray(image.convert("RGB"), np.uint8)
     except OSError as error:
         raise FormatError(path, f"its texture cannot be read ({error})") from error
-    uv = np.nan_to_num(np.asarray(mesh.visual.uv, np.float32), posinf=0, neginf=0)
+    uv = np.nan_to_num(np.asarray(coordinates, np.float32), posinf=0, neginf=0)
     return MeshTexture(uv[np.asarray(mesh.faces)], pixels)

@@ -57,7 +57,7 @@ def _binary_blocks(
     first = _first_byte(stream, header, element)
     _check_size(stream, header, element, first)
     dtype = np.dtype([(p.name, header.order + p.type) for p in element.properties])
-    plain = all(dtype[i] == np.dtype("<f4") for i in range(len(dtype)))
+    plain = header.order == "<" and all(p.type == "f4" for p in element.properties)
     buffer = bytearray(BLOCK_ROWS * dtype.itemsize)
     stream.seek(first)
     for row in range(0, element.count, BLOCK_ROWS):

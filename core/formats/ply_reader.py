@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..cloud import GaussianCloud
 from ..errors import FormatError
+from ..progress import Progress, no_progress
 from .memory import cloud_bytes, require_memory
 from .ply_body import check_size, element_blocks
 from .ply_header import Element, Header, read_header
@@ -39,13 +40,15 @@ class EmptyCloudError(FormatError):
     """The file is in order and holds no splats: an error alone, an empty frame in a sequence."""
 
 
-def read_ply(path: str | PathLike[str]) -> RawCloud:
+def read_ply(path: str | PathLike[str], progress: Progress = no_progress) -> RawCloud:
     """Read a splat PLY: ASCII or binary of either byte order, any property order and type, degree 0-3."""
     with Path(path).open("rb") as stream:
-        return read_ply_stream(stream, path)
+        return read_ply_stream(stream, path, progress)
 
 
-def read_ply_stream(stream: BinaryIO, path: str | PathLike[str]) -> RawCloud:
+def read_ply_stream(
+    stream: BinaryIO, path: str | PathLike[str], progress: Progress = no_progress
+) -> RawCloud:
     """Read a splat PLY from an open stream; `path` is for messages."""
     header, vertices, layout = _open(stream, path)
     count, coefficients = vertices.count, (layout.degree + 1) ** 2
@@ -56,6 +59,7 @@ def read_ply_stream(stream: BinaryIO, path: str | PathLike[str]) -> RawCloud:
     sh, faults = np.empty((count, coefficients, 3), np.float32), np.empty(count, np.uint8)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for first, block in element_blocks(stream, header, vertices):
+            progress("Reading splats", first / count)
             rows = slice(first, first + len(block))
             faults[rows] = _faults(block, layout)
             positions[rows] = block[:, layout.position]
@@ -71,7 +75,9 @@ def read_ply_stream(stream: BinaryIO, path: str | PathLike[str]) -> RawCloud:
     return RawCloud(cloud, faults, layout.notes + _render_mode_notes(header))
 
 
-def scan_ply(path: str | PathLike[str]) -> tuple[NDArray[np.float32], NDArray[np.uint8], int]:
+def scan_ply(
+    path: str | PathLike[str], progress: Progress = no_progress
+) -> tuple[NDArray[np.float32], NDArray[np.uint8], int]:
     """Read positions (N, 3), faults (N,) and degree only: what a sequence needs of every frame."""
     with Path(path).open("rb") as stream:
         header, vertices, layout = _open(stream, path)
@@ -81,6 +87,7 @@ def scan_ply(path: str | PathLike[str]) -> tuple[NDArray[np.float32], NDArray[np
         faults = np.empty(vertices.count, np.uint8)
         with np.errstate(over="ignore", invalid="ignore"):
             for first, block in element_blocks(stream, header, vertices):
+                progress("Reading splats", first / vertices.count)
                 positions[first : first + len(block)] = block[:, layout.position]
                 faults[first : first + len(block)] = _faults(block, layout)
     return positions, faults, layout.degree

@@ -19,8 +19,8 @@ Source = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
-    """Sort key in which frame_2 comes before frame_10, whatever the padding."""
-    parts = re.split(r"(\d+)", path.name.casefold())
+    """Sort key in which frame_2 comes before frame_10, whatever the padding, in folders as in names."""
+    parts = re.split(r"(\d+)", path.as_posix().casefold())
     return tuple((0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts)
 
 
@@ -46,7 +46,7 @@ def find_files(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     if path.is_dir():
         return _choose(path / "*", path.iterdir(), path)
     if glob.has_magic(str(path)):
-        return _choose(path, map(Path, glob.glob(str(path))), _fixed_parent(path))
+        return _choose(path, map(Path, glob.glob(str(path), recursive=True)), _fixed_parent(path))
     found = f"; the folder holds {_count_text(path.parent.iterdir())}" if path.parent.is_dir() else ""
     raise FormatError(path, f"there is no such file or folder{found}")
 

@@ -57,8 +57,7 @@ def _scan_all(
     degrees: list[int | None] = []
     first_path: Path | None = None
     for frame, path in enumerate(paths):
-        progress("Reading frames", frame / len(paths))
-        scanned = _scan_frame(path, frame, len(paths))
+        scanned = _scan_frame(path, frame, len(paths), progress)
         degrees.append(scanned[2] if scanned else None)
         if scanned is None:
             continue
@@ -81,12 +80,17 @@ def _scan_all(
     return positions, faults, degrees
 
 
-def _scan_frame(path: Path, frame: int, frames: int) -> FrameScan | None:
+def _scan_frame(path: Path, frame: int, frames: int, progress: Progress) -> FrameScan | None:
     """Return positions, faults and degree of a frame, None where it shows nothing."""
+
+    def frame_progress(_stage: str, fraction: float) -> None:
+        progress("Reading frames", (frame + fraction) / frames)
+
+    frame_progress("", 0.0)
     if frames > 1 and path.is_file() and path.stat().st_size == 0:
         return None
     try:
-        scanned = scan(path)
+        scanned = scan(path, frame_progress)
     except EmptyCloudError:
         if frames == 1:
             raise

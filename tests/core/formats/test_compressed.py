@@ -80,10 +80,24 @@ def test_harmonics_of_compressed_ply_are_channel_major(splats, tmp_path):
     np.testing.assert_allclose(cloud.sh[1:, 1:], stored.transpose(0, 2, 1)[1:], atol=1e-5)
 
 
-def test_compressed_ply_of_the_early_draft_is_refused(splats, tmp_path):
+def test_compressed_ply_of_the_early_draft_has_colours_of_full_range(splats, tmp_path, same_clouds):
+    data = convert(splats, splats.columns(300), "compressed.ply")
+    header = data.index(b"end_header\n") + 11
+    chunks = np.frombuffer(data, "<f4", 2 * 18, header).reshape(2, 18).copy()
+    chunks[:, 12:] = [0, 0, 0, 1, 1, 1]
+    body = data[header + chunks.nbytes :]
+    (tmp_path / "new.ply").write_bytes(data[:header] + chunks.tobytes() + body)
+    head = data[:header]
+    for name in ("min_r", "min_g", "min_b", "max_r", "max_g", "max_b"):
+        head = head.replace(f"property float {name}\n".encode(), b"")
+    (tmp_path / "old.ply").write_bytes(head + chunks[:, :12].tobytes() + body)
+    same_clouds(read_cloud(tmp_path / "old.ply")[0], read_cloud(tmp_path / "new.ply")[0])
+
+
+def test_compressed_ply_of_other_chunks_is_refused(splats, tmp_path):
     data = convert(splats, splats.columns(4), "compressed.ply").replace(b"property float max_b\n", b"")
     (tmp_path / "a.ply").write_bytes(data)
-    with pytest.raises(FormatError, match="early draft"):
+    with pytest.raises(FormatError, match="not those of the format"):
         read_cloud(tmp_path / "a.ply")
 
 

@@ -181,4 +181,26 @@ def test_reading_can_be_cancelled(frames):
 
     with pytest.raises(Cancelled):
         read_capture(frames(), cancel)
-    assert calls[0] == ("Reading frames", 0.0) and len(calls) < 10
+    assert calls[0] == ("Reading frames", 0.0) and len(calls) < 20
+
+
+def test_folders_may_be_the_frames(frames, tmp_path):
+    for number in range(8, 13):
+        frames([number], name="point_cloud.ply", folder=f"run/frame_{number}")
+    for pattern in ("run/frame_*/point_cloud.ply", "run/**/*.ply"):
+        capture = read_capture(tmp_path / pattern)
+        np.testing.assert_array_equal(capture.positions[:, 0, 0], np.arange(8, 13))
+
+
+def test_one_large_file_reports_progress_and_can_be_cancelled(splats):
+    path = splats.write(columns=splats.columns(20_000))
+    fractions = []
+    read_capture(path, lambda stage, fraction: fractions.append(fraction))
+    assert len(fractions) > 4 and fractions == sorted(fractions) and fractions[-1] == 1
+
+    def cancel(stage, fraction):
+        if fraction > 0:
+            raise Cancelled("cancelled")
+
+    with pytest.raises(Cancelled):
+        read_capture(path, cancel)
