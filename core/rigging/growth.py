@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..progress import Progress, no_progress
 from .poses import Poses
 from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error
-from .tree import KinematicTree
+from .tree import KinematicTree, parents_first
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -132,7 +132,7 @@ def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[
     affinity[group, joint] = 0
     affinity /= affinity.sum(axis=1, keepdims=True)
     binding = np.where(group, len(tree), fit.bone_joints)
-    order = _parents_first(np.array(parents))
+    order = parents_first(np.array(parents))
     rank = np.argsort(order)
     ordered = np.array(parents)[order]
     grown = SkeletonFit(
@@ -157,13 +157,3 @@ def _nearness(body: Body, bones: Mask, point: F64) -> float:
     """Distance of a point to the nearest point of some bones."""
     mine = body.shapes.points[bones[body.shapes.bones]]
     return float(np.linalg.norm(mine - point, axis=1).min(initial=np.inf))
-
-
-def _parents_first(parents: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Order (J,) of joints by depth, ties by index."""
-    depth = np.zeros(len(parents), dtype=int)
-    for joint in range(len(parents)):
-        at = joint
-        while (at := parents[at]) >= 0:
-            depth[joint] += 1
-    return np.argsort(depth, kind="stable")

@@ -17,17 +17,17 @@ from .interior import Interior
 from .joints import aggregate_weights, joints_from_curve
 from .lbs_statistics import LbsStatistics, lbs_statistics
 from .names import name_joints
-from .poses import fit_poses, local_quaternions
+from .poses import Poses, fit_poses, local_quaternions, squared_error
 from .pruning import prune, tidy
-from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve, rms_error
+from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve, joint_statistics, rms_error
 from .ssdr import SkinningDecomposition
 from .surface import Surface
-from .topology import reattach
+from .topology import reattach, reroot
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]
 STRUCTURE_FRAMES = 60
-VISIBLE_GAIN = 1.5e-2  # RMS gain, of the diagonal, for its own points, of a joint that is plain to see
+VISIBLE_GAIN = 2e-2  # RMS gain, of the diagonal, for its own points, of a joint that is plain to see
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,8 @@ def build_skeleton(
     bones = skin.transforms.shape[1]
     masses = np.bincount(curve.owners, minlength=len(curve.nodes)).astype(float)
     weights = aggregate_weights(curve, skin.indices, skin.weights, bones, opacities)
-    found = joints_from_curve(
-        curve, weights, skin.transforms, _center_of_mass(rest, opacities), threshold=threshold
-    )
+    center = surface.vertices.mean(axis=0) if opacities is None else _center_of_mass(rest, opacities)
+    found = joints_from_curve(curve, weights, skin.transforms, center, threshold=threshold)
     affinity = bone_affinity(weights, masses, found.node_joints, len(found.tree))
     stats = lbs_statistics(rest, frames, skin.indices, skin.weights, bones)
     body = _body(stats, surface, curve, rest, skin)
@@ -77,23 +76,52 @@ def build_skeleton(
         poses=fit_poses(body.stats, tree, affinity.argmax(axis=1), iterations=8),
     )
     budget = 2 * skin.rmse / stats.scale + 0.01
-    fit = fit_structure(body, start, budget, progress)
-    fit = replace(fit, poses=fit_poses(stats, fit.tree, fit.bone_joints, progress=progress))
+    center = (center - stats.center) / stats.scale
+    fit = fit_structure(body, start, center, budget, progress)
+    fit = _pose_all_frames(stats, fit, _some_frames(len(stats.energy)), progress)
     return _in_metres(stats, fit, surface)
 
 
 def fit_structure(
-    body: Body, fit: SkeletonFit, budget: float, progress: Progress = no_progress
+    body: Body, fit: SkeletonFit, center: F64, budget: float, progress: Progress = no_progress
 ) -> SkeletonFit:
-    """Improve, prune and grow a skeleton on a few frames until it replays within `budget` (RMS, of the diagonal)."""
+    """Improve, prune and grow a skeleton on a few frames until it replays within `budget` (RMS, of the diagonal).
+
+    center : (3,) centre of mass, in the statistics' units like all else
+    """
     fit = improve(body, fit, rounds=4)
-    fit = prune(body, fit, progress)
+    fit = prune(body, fit, progress=progress)
     fit = grow(body, fit, VISIBLE_GAIN, 0.5 * budget, progress=progress)
     fit = grow(body, fit, MIN_GAIN, 0.8 * budget, progress=progress)
-    fit = reattach(body, fit)
-    fit = prune(body, fit, progress)
-    fit = tidy(body, fit)
-    return improve(body, fit, rounds=4)
+    fit = reroot(body, reattach(body, fit), center)
+    fit = prune(body, fit, 0.8 * budget, progress=progress)
+    fit = improve(body, fit, rounds=4)
+    fit = grow(body, fit, 0.0, 0.9 * budget, progress=progress)
+    return tidy(body, fit)
+
+
+def _pose_all_frames(
+    stats: LbsStatistics, fit: SkeletonFit, fitted: NDArray[np.intp], progress: Progress
+) -> SkeletonFit:
+    """Poses of all frames from two starts, the points' own orientations and the nearest fitted frame: the better one."""
+    nearest = np.abs(np.arange(len(stats.energy))[:, None] - fitted).argmin(axis=1)
+    starts = (None, fit.poses.rotations[nearest])
+    fits = [
+        replace(fit, poses=fit_poses(stats, fit.tree, fit.bone_joints, start, progress=progress))
+        for start in starts
+    ]
+    errors = [squared_error(joint_statistics(stats, one), one.transforms()) for one in fits]
+    second = errors[1] < errors[0]
+    poses = Poses(
+        np.where(second[:, None, None, None], fits[1].poses.rotations, fits[0].poses.rotations),
+        np.where(second[:, None], fits[1].poses.offsets, fits[0].poses.offsets),
+    )
+    return replace(fit, poses=poses)
+
+
+def _some_frames(total: int) -> NDArray[np.intp]:
+    """At most `STRUCTURE_FRAMES` evenly spaced frames."""
+    return np.unique(np.linspace(0, total - 1, min(STRUCTURE_FRAMES, total)).round().astype(np.intp))
 
 
 def _body(
@@ -104,8 +132,7 @@ def _body(
     skin: SkinningDecomposition,
 ) -> Body:
     """What the fit needs, for at most `STRUCTURE_FRAMES` evenly spaced frames."""
-    total = len(stats.energy)
-    few = np.unique(np.linspace(0, total - 1, min(STRUCTURE_FRAMES, total)).round().astype(np.intp))
+    few = _some_frames(len(stats.energy))
     motion = skin.transforms[few].copy()
     motion[..., 3] += motion[..., :3] @ stats.center - stats.frame_centers[few, None]
     motion[..., 3] /= stats.scale

@@ -43,6 +43,10 @@ class Body:
     interior: Interior
     curve: F64
 
+    def nearest_curve(self, points: F64) -> F64:
+        """Nearest curve nodes (J, 3) of points (J, 3)."""
+        return self.curve[np.linalg.norm(points[:, None] - self.curve, axis=-1).argmin(axis=1)]
+
     def moments(self) -> F64:
         """(B, 4, 4) sum w x x^T of each bone's points, x homogeneous."""
         bones = self.stats.bone_count
@@ -117,8 +121,7 @@ def joint_anchors(body: Body, fit: SkeletonFit, binding: NDArray[np.integer]) ->
 
     Where they do not touch: the anchor it was given, or else the nearest curve node.
     """
-    near = body.curve[np.linalg.norm(fit.tree.positions[:, None] - body.curve, axis=-1).argmin(axis=1)]
-    anchors = np.where(np.isnan(fit.anchors), near, fit.anchors)
+    anchors = np.where(np.isnan(fit.anchors), body.nearest_curve(fit.tree.positions), fit.anchors)
     bound = (binding[:, None] == np.arange(len(fit.tree))).astype(float)  # (B, J)
     contacts = bound.T @ body.shapes.contacts @ bound
     seams = np.einsum("bj,bca,ck->jka", bound, body.shapes.seams, bound, optimize=True)
@@ -133,12 +136,13 @@ def joint_anchors(body: Body, fit: SkeletonFit, binding: NDArray[np.integer]) ->
 def allowance(stats: LbsStatistics, fit: SkeletonFit, joint: int, gain: float = MIN_GAIN) -> float:
     """Squared error not worth a joint: `gain` over the points it carries itself, or over all below.
 
-    Few points count as `LEAST_SHARE` of all: what is small to the eye earns no joint.
+    Few points count as `LEAST_SHARE` of all: what is small to the eye earns no joint. A joint that carries no bone
+    itself must gain twice as much.
     """
     masses = stats.bone_masses
     own = masses[fit.bone_joints == joint].sum()
     if own <= 0:
-        own = masses[fit.tree.ancestry()[joint][fit.bone_joints]].sum()
+        own = 4 * masses[fit.tree.ancestry()[joint][fit.bone_joints]].sum()
     own = max(own, LEAST_SHARE * stats.point_count)
     return len(stats.energy) * own * gain**2 + 1e-12 * stats.energy.sum()
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .poses import Poses, fit_poses
 from .skeleton_fit import Body, SkeletonFit, improve, total_error
-from .tree import KinematicTree, root_tree, spanning_edges
+from .tree import KinematicTree, parents_first, root_tree, spanning_edges
 
 F64 = NDArray[np.float64]
 HOLD = 2e-3  # squared motion (2 sin(angle / 2))^2 under which a pivot stays at its seam
@@ -97,3 +97,44 @@ def _free_slip(body: Body, fit: SkeletonFit, transforms: F64, a: int, b: int, se
     pivot = np.linalg.solve(normal, right)
     left = ((turn @ pivot + shift) ** 2).sum() / len(turn)
     return float(np.sqrt(left + HOLD * ((pivot - seam) ** 2).sum())), pivot
+
+
+def reroot(body: Body, fit: SkeletonFit, center: F64) -> SkeletonFit:
+    """Make the body around the centre of mass (3,) the root: the one most of the nearest points follow.
+
+    Hinges stay where they are; on the way from the new root to the old one each now moves the other of its two
+    bodies. The root joint sits amid those of its own points that are nearest to the centre of mass.
+    """
+    root = _central_body(body, fit, center)
+    positions, anchors, parents = fit.tree.positions.copy(), fit.anchors.copy(), fit.tree.parents.copy()
+    joint = root
+    way = [joint]
+    while (joint := fit.tree.parents[joint]) >= 0:
+        way.append(int(joint))
+    for near, far in zip(way[:-1], way[1:], strict=True):
+        positions[far], anchors[far], parents[far] = fit.tree.positions[near], fit.anchors[near], near
+    mine = body.shapes.points[(fit.bone_joints == root)[body.shapes.bones]]
+    if len(mine):
+        distance = np.linalg.norm(mine - center, axis=1)
+        middle = mine[distance <= np.quantile(distance, 0.3)].mean(axis=0)[None]
+        positions[root] = body.interior.pull_inside(middle, body.nearest_curve(middle))[0]
+    parents[root], anchors[root] = -1, positions[root]
+    motion = fit.transforms()[:, root]
+    order = parents_first(parents)
+    rank = np.argsort(order)
+    above = parents[order]
+    return SkeletonFit(
+        tree=KinematicTree(positions[order], np.where(above >= 0, rank[above], -1).astype(np.int32)),
+        anchors=anchors[order],
+        bone_joints=rank[fit.bone_joints].astype(np.int32),
+        affinity=fit.affinity[:, order],
+        poses=Poses(fit.poses.rotations[:, order], motion[..., :3] @ positions[root] + motion[..., 3]),
+    )
+
+
+def _central_body(body: Body, fit: SkeletonFit, center: F64) -> int:
+    """The joint with children that most of the tenth of points nearest to the centre of mass follow."""
+    distance = np.linalg.norm(body.shapes.points - center, axis=1)
+    nearest = np.argsort(distance, kind="stable")[: max(1, len(distance) // 10)]
+    votes = np.bincount(fit.bone_joints[body.shapes.bones[nearest]], minlength=len(fit.tree))
+    return int(np.argmax(votes))

@@ -130,3 +130,13 @@ def root_tree(
 def nearest_joint(positions: NDArray[np.float64], point: NDArray[np.float64]) -> int:
     """Index of the joint nearest to a point (3,), e.g. the centre of mass; ties by index."""
     return int(np.argmin(np.linalg.norm(positions - point, axis=1)))
+
+
+def parents_first(parents: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Order (J,) of joints by depth, ties by index."""
+    depth = np.zeros(len(parents), dtype=int)
+    for joint in range(len(parents)):
+        at = joint
+        while (at := parents[at]) >= 0:
+            depth[joint] += 1
+    return np.argsort(depth, kind="stable")
