@@ -16,8 +16,8 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
     """Connect the pieces of ``field > 0.5`` (6-connected) by the shortest bridges, a minimum spanning tree.
 
     A bridge spans the whole zone where two pieces are about as near as they get, so that a ball in its socket
-    becomes a solid joint and two parts that merely touch do not weld along their length. Specks (under 0.1 % of the
-    largest piece and further than its own size from it) are dropped, and pieces beyond the 200 largest.
+    becomes a solid joint and two parts that merely touch do not weld along their length. Specks (under 1 % of the
+    largest piece and further than twice its own size from all others) are dropped, and pieces beyond the 200 largest.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
         mine = rows[piece[rows] == added]
         waiting[mine] = False
         gap = distance[mine].min()
-        if sizes[added - 1] < 1e-3 * sizes[kept[0] - 1] and gap > 2 * sizes[added - 1] ** (1 / 3):
+        if sizes[added - 1] < 1e-2 * sizes[kept[0] - 1] and gap > 2 * sizes[added - 1] ** (1 / 3):
             distance[mine] = np.inf
             added = kept[0]  # nothing new to measure from
             continue
@@ -61,16 +61,21 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
         ends.append((cells[zone], cells[nearest[zone]]))
     keep = np.isin(label, joined)
     field = np.where((label > 0) & ~keep, 0.0, field).astype(np.float32)
-    return np.maximum(field, _lines(ends, field.shape)) if ends else field
+    if not ends:
+        return field
+    lines = _lines(ends, field.shape)
+    around = ndimage.binary_dilation(lines, iterations=2)
+    solid = ndimage.binary_closing(lines | (field > 0.5), iterations=2) & around
+    return np.maximum(field, (lines | solid).astype(np.float32))
 
 
 def _lines(
     ends: list[tuple[NDArray[np.int64], NDArray[np.int64]]], shape: tuple[int, ...]
-) -> NDArray[np.float32]:
+) -> NDArray[np.bool_]:
     """Voxel lines (X, Y, Z) between pairs of voxels, three voxels thick."""
     a, b = (np.concatenate(side) for side in zip(*ends, strict=True))
     steps = 2 * int(np.ceil(np.abs(a - b).max())) + 2
     mask = np.zeros(shape, bool)
     for t in np.linspace(0, 1, steps):
         mask[tuple(np.rint(a + t * (b - a)).astype(int).T)] = True
-    return ndimage.binary_dilation(mask).astype(np.float32)
+    return ndimage.binary_dilation(mask)

@@ -162,8 +162,12 @@ def _left_of(
 # ---------------------------------------------------------------- points
 
 
-def fill_points(points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid) -> NDArray[np.bool_]:
-    """Voxels (X, Y, Z) enclosed by balls around points: a closing of the union by the typical ball.
+def fill_points(
+    points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid
+) -> NDArray[np.float32]:
+    """Depth (X, Y, Z) in metres of voxels within what balls around points enclose; the surface is at zero.
+
+    The balls are taken back by half their radius: all of it would leave nothing of a sheet or a wire.
 
     Parameters
     ----------
@@ -171,11 +175,9 @@ def fill_points(points: NDArray[np.float64], radius: NDArray[np.float64], grid: 
     radius : (N,) metres, balls that overlap where the points sample one surface
     grid : covers the balls
     """
-    clearance = _clearance(points, radius, grid)
-    solid = fill_cavities(clearance < 0)
-    # The balls thickened the body; take that back, but never below the layer the points span.
+    solid = fill_cavities(_clearance(points, radius, grid) < 0)
     depth = ndimage.distance_transform_edt(solid) * grid.voxel
-    return (depth > np.median(radius)) | (clearance < -0.5 * np.median(radius))
+    return (depth - np.median(radius) / 2).astype(np.float32)
 
 
 def _clearance(points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid) -> NDArray[np.float32]:

@@ -71,13 +71,13 @@ def closed_surface(
         radius = _ball_radii(extent, None if scales is None else scales)
     longest = max(float(np.ptp(extent, axis=0).max()), float(2 * radius.max(initial=0)), 1e-9)
     voxel = _coarsest(longest / 96, extent, radius)
-    for attempt in range(2):
-        progress(STAGE, 0.1 + 0.4 * attempt)
-        grid = Grid.around(extent, voxel, float(radius.max(initial=0)) + voxel)
+    for attempt in range(3):
+        progress(STAGE, 0.1 + 0.25 * attempt)
+        grid = Grid.around(extent, voxel, max(float(radius.max(initial=0)), 2.5 * voxel) + voxel)
         field = _mesh_field(extent, body, grid) if body else _point_field(extent, radius, grid)
-        progress(STAGE, 0.3 + 0.4 * attempt)
+        progress(STAGE, 0.2 + 0.25 * attempt)
         count = _vertex_count(field)
-        if attempt or 0.7 * VERTEX_BUDGET < count < 1.1 * VERTEX_BUDGET:
+        if attempt == 2 or 0.7 * VERTEX_BUDGET < count < 1.1 * VERTEX_BUDGET:
             break
         voxel = _coarsest(voxel * float(np.clip(np.sqrt(count / VERTEX_BUDGET), 0.5, 4)), extent, radius)
     field = bridge(field, progress)
@@ -112,7 +112,7 @@ def _ball_radii(points: NDArray[np.float64], scales: NDArray[np.floating] | None
 def _coarsest(voxel: float, points: NDArray[np.float64], radius: NDArray[np.float64]) -> float:
     """Voxel edge of at least `voxel` whose grid stays within MAX_VOXELS."""
     while (
-        np.prod(np.array(Grid.around(points, voxel, float(radius.max(initial=0)) + voxel).shape, float))
+        np.prod(np.array(Grid.around(points, voxel, max(float(radius.max(initial=0)), 2.5 * voxel) + voxel).shape, float))
         > MAX_VOXELS
     ):
         voxel *= 1.1
@@ -131,7 +131,7 @@ def _mesh_field(
     gap = ndimage.distance_transform_edt(field <= 0.5)
     bare = np.zeros(grid.shape, bool)
     bare[tuple(grid.cells(samples).T)] = True
-    bare &= gap > 1.5
+    bare &= gap > 2.5  # corners that the blur rounds off are nearer
     if bare.any():
         layer = ndimage.gaussian_filter((ndimage.distance_transform_edt(~bare) < 1.5).astype(np.float32), 0.5)
         field = np.maximum(field, layer)
@@ -139,8 +139,9 @@ def _mesh_field(
 
 
 def _point_field(points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid) -> NDArray[np.float32]:
-    solid = fill_points(points, np.maximum(radius, 1.5 * grid.voxel), grid)
-    return ndimage.gaussian_filter(solid.astype(np.float32), 0.8)
+    """Soft mask (X, Y, Z), 0.5 on the surface."""
+    depth = fill_points(points, np.maximum(radius, 2.5 * grid.voxel), grid)
+    return ndimage.gaussian_filter(np.clip(0.5 + depth / (2 * grid.voxel), 0, 1), 0.5)
 
 
 def _vertex_count(field: NDArray[np.float32]) -> int:
