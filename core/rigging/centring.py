@@ -60,18 +60,23 @@ def centre_curves(
         line = np.array([[*middle[n], thickness[n]] for n in path])
         for at, before in ((0, 1), (-1, -2)):
             if sum((other[0] == path[at]) + (other[-1] == path[at]) for other in branches) == 1:
-                line[at, :3] = _tip(centres[label == path[at]], line[before, :3], line[at, :3])
+                mine = label == path[at]
+                line[at, :3] = _tip(centres[mine], radii[mine], line[before, :3], line[at, :3])
         line = _resample(line, spacing)
         lines.append(_resample(_smooth(line[:, :3], line[:, 3], spacing), spacing))
     return _assemble(branches, lines, [np.flatnonzero(np.isin(label, path)) for path in branches], centres)
 
 
 def _tip(
-    centres: NDArray[np.float64], before: NDArray[np.float64], end: NDArray[np.float64]
+    centres: NDArray[np.float64],
+    radii: NDArray[np.float64],
+    before: NDArray[np.float64],
+    end: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Mean of the outermost tenth of an end's balls (C, 3), seen along the branch."""
+    """Mean of the outermost tenth of an end's balls (C, 3), (C,), seen along the branch; small ones fit bumps."""
     if len(centres) == 0:
         return end
+    centres = centres[radii >= np.median(radii)]
     along = (centres - before) @ (end - before)
     return centres[along >= np.quantile(along, 0.9)].mean(0)
 

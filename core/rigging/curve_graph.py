@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # An end branch has to reach this many radii of the body it leaves; a corner of a cube reaches 1.73 from its middle.
-TWIG = 2.0
+TWIG = 1.9
 
 
 class CurveGraph:

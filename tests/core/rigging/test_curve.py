@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from gaussianimate.core.rigging.contraction import contract
 from gaussianimate.core.rigging.curve import extract_curve, select_canonical_frame
@@ -53,6 +54,16 @@ def test_y_is_centred_and_reaches_its_ends(shapes):
     assert gaps.max() < 2 * np.median(gaps)
 
 
+def test_bent_tube(shapes):
+    """The curve keeps to the axis and to its length: all of it but the round ends, whose middle is a point."""
+    tube = shapes.bent_tube()
+    curve = extract_curve(tube, contract(tube), tube.vertices)
+    distance = cKDTree(shapes.axis_of_tube()).query(curve.nodes)[0] / 0.25
+    assert np.median(distance) < 0.15 and np.quantile(distance, 0.95) < 0.25
+    assert np.ptp(curve.nodes[:, 0]) > 0.9 * (4 - 2 * 0.25)
+    assert (shapes.degrees(curve.edges, len(curve.nodes)) == 1).sum() == 2
+
+
 def test_points_belong_to_the_limb_they_lie_on(shapes):
     """Two parallel fingers that nearly touch: no point of one belongs to the other."""
 
@@ -80,7 +91,8 @@ def test_points_belong_to_the_limb_they_lie_on(shapes):
     ],
     ids=["one", "equal", "two", "collinear", "seven", "duplicates", "two parts", "sheet"],
 )
-def test_degenerate_input(shapes, points):
+def test_degenerate_input(shapes, points, monkeypatch):
+    monkeypatch.setattr("gaussianimate.core.rigging.surface.VERTEX_BUDGET", 1500)
     _, curve = curve_of(points)
     check(curve, points, shapes)
 
@@ -96,7 +108,7 @@ def test_rigid_motion_carries_the_curve_along(shapes):
 
 def limits(name):
     """Worst mean and largest distance of true joints to the curve in % of the diagonal, and leaves, that we accept."""
-    return {"fox": (2.2, 5.5, (7, 9)), "cesium-man": (1.1, 2.6, (5, 7)), "human-gs": (1.8, 6.5, (5, 7))}[name]
+    return {"fox": (2.2, 5.5, (6, 8)), "cesium-man": (1.1, 2.6, (5, 7)), "human-gs": (1.8, 6.5, (5, 7))}[name]
 
 
 @pytest.mark.parametrize("name", ["fox", "cesium-man", "human-gs"])
