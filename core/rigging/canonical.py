@@ -12,8 +12,9 @@ SAMPLES = 2000
 def select_canonical_frame(frames: NDArray[np.floating]) -> int:
     """Choose, among the first, middle, last and largest frame, the one with least self-contact.
 
-    Two points touch in a frame where they are nearer than 2h (h the median spacing of the points) although they are
-    further than 6h apart in another of the candidates: such contacts would weld parts of the rest pose's surface.
+    Two points touch in a frame where they are nearer than 2h (h the median spacing of the points)
+    although they are further than 6h apart in another of the candidates: such contacts would weld parts
+    of the rest pose's surface.
 
     Parameters
     ----------

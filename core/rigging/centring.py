@@ -33,10 +33,11 @@ def centre_curves(
     area: NDArray[np.float64],
     spacing: float,
 ) -> Curves:
-    """Draw each branch through the inscribed balls of the surface its nodes own, and deal the surface out anew.
+    """Draw each branch through the inscribed balls of the surface its nodes own, and deal the surface out
+    anew.
 
-    A node moves to the mean of its balls, the thick ones counting most: unlike the mean of surface points that is
-    central even where a node owns only one side of the body, as at shoulders and hips.
+    A node moves to the mean of its balls, the thick ones counting most: unlike the mean of surface points
+    that is central even where a node owns only one side of the body, as at shoulders and hips.
 
     Parameters
     ----------
@@ -54,7 +55,9 @@ def centre_curves(
         middle[n] = weight @ centres[mine] / weight.sum() if owns else position
         thickness[n] = float(weight @ radii[mine] / weight.sum()) if owns else spacing
     if not branches:
-        return Curves(np.array(list(middle.values())), np.zeros((0, 2), np.int64), np.zeros(len(label), np.int64))
+        return Curves(
+            np.array(list(middle.values())), np.zeros((0, 2), np.int64), np.zeros(len(label), np.int64)
+        )
     lines = []
     for path in branches:
         line = np.array([[*middle[n], thickness[n]] for n in path])
@@ -73,7 +76,9 @@ def _tip(
     before: NDArray[np.float64],
     end: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Mean of the outermost tenth of an end's balls (C, 3), (C,), seen along the branch; small ones fit bumps."""
+    """Mean of the outermost tenth of an end's balls (C, 3), (C,), seen along the branch; small ones fit
+    bumps.
+    """
     if len(centres) == 0:
         return end
     centres = centres[radii >= np.median(radii)]
@@ -91,8 +96,8 @@ def _resample(line: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
 def _smooth(line: NDArray[np.float64], radius: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
     """Even a polyline (K, 3) out over the local thickness of the body (K,), ends kept.
 
-    Minimises ``sum_i (3 s / r_i)^2 |x'_i - x_i|^2 + sum_i |x'_{i+1} - x'_i|^2``: detail shorter than the body is thick
-    is no feature of its middle.
+    Minimises ``sum_i (3 s / r_i)^2 |x'_i - x_i|^2 + sum_i |x'_{i+1} - x'_i|^2``: detail shorter than the
+    body is thick is no feature of its middle.
     """
     inner = len(line) - 2
     if inner < 1:

@@ -16,8 +16,9 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
     """Connect the pieces of ``field > 0.5`` (6-connected) by the shortest bridges, a minimum spanning tree.
 
     A bridge spans the whole zone where two pieces are about as near as they get, so that a ball in its socket
-    becomes a solid joint and two parts that merely touch do not weld along their length. Specks (under 1 % of the
-    largest piece and further than twice its own size from all others) are dropped, and pieces beyond the 200 largest.
+    becomes a solid joint and two parts that merely touch do not weld along their length. Specks (under 1
+    % of the largest piece and further than twice its own size from all others) are dropped, and pieces
+    beyond the 200 largest.
 
     Parameters
     ----------

@@ -25,10 +25,11 @@ def contract(surface: Surface, *, progress: Progress = no_progress) -> NDArray[n
     """Contract a surface to a thin, curve-like shape by implicit mean-curvature flow.
 
     Mean Curvature Skeletons (Tagliasacchi et al. 2012): each step minimises
-    ``w_L x' L x' + sum_i m_i (|x'_i - x_i|^2 + w_M |x'_i - c_i|^2)``, L the cotangent Laplacian of the current shape,
-    m_i the first area a vertex stands for and c_i the centre of its inscribed ball. Edges that became short
-    collapse, which keeps the triangles sound, and vertices where the tube cannot get any thinner stay put, so that
-    finished limbs do not creep along themselves while the trunk still shrinks.
+    ``w_L x' L x' + sum_i m_i (|x'_i - x_i|^2 + w_M |x'_i - c_i|^2)``, L the cotangent Laplacian of the
+    current shape, m_i the first area a vertex stands for and c_i the centre of its inscribed ball. Edges
+    that became short collapse, which keeps the triangles sound, and vertices where the tube cannot get
+    any thinner stay put, so that finished limbs do not creep along themselves while the trunk still
+    shrinks.
 
     Parameters
     ----------
@@ -37,8 +38,8 @@ def contract(surface: Surface, *, progress: Progress = no_progress) -> NDArray[n
 
     Returns
     -------
-    (V, 3) float64, contracted vertices, metres; same order, so that the surface's faces still hold. Vertices that
-    merged share one position.
+    (V, 3) float64, contracted vertices, metres; same order, so that the surface's faces still hold.
+    Vertices that merged share one position.
     """
     scale = float(np.linalg.norm(np.ptp(surface.vertices, axis=0))) or 1.0
     x, faces = surface.vertices / scale, surface.faces

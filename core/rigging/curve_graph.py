@@ -7,7 +7,8 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-# An end branch has to reach this many radii of the body it leaves; a corner of a cube reaches 1.73 from its middle.
+# An end branch has to reach this many radii of the body it leaves; a corner of a cube reaches 1.73 from
+# its middle.
 TWIG = 1.9
 
 
@@ -67,8 +68,8 @@ class CurveGraph:
     def thin(self, genus: int, smallest_loop: float) -> None:
         """Collapse triangles, then the shortest loops until only genuine handles are left.
 
-        A surface of genus g encloses a body with g loops: more are left-overs of an incomplete contraction, and
-        loops shorter than `smallest_loop` metres are welds of the voxel grid.
+        A surface of genus g encloses a body with g loops: more are left-overs of an incomplete
+        contraction, and loops shorter than `smallest_loop` metres are welds of the voxel grid.
         """
         while (edge := self._shortest_triangle_edge()) is not None:
             self.merge(*edge)
@@ -141,7 +142,9 @@ class CurveGraph:
     # ------------------------------------------------------------ branches
 
     def branches(self) -> list[list[int]]:
-        """Paths between nodes of degree other than 2 (ends included); a closed loop starts at its first node."""
+        """Paths between nodes of degree other than 2 (ends included); a closed loop starts at its first
+        node.
+        """
         stops = [n for n in sorted(self.near) if len(self.near[n]) != 2]
         paths, seen = [], set()
         for start in stops or sorted(self.near)[:1]:
@@ -160,7 +163,8 @@ class CurveGraph:
 
         Parameters
         ----------
-        centre, radius : (S, 3), (S,) middle and inscribed radius of each node's share of the body, S first nodes
+        centre, radius : (S, 3), (S,) middle and inscribed radius of each node's share of the body, S
+        first nodes
         """
         while True:
             twigs = []

@@ -9,7 +9,8 @@ from .surface import Surface
 
 
 def winding_numbers(surface: Surface, points: NDArray[np.floating]) -> NDArray[np.float64]:
-    """How often the surface winds around each point, (N,): 1 inside, 0 outside (van Oosterom & Strackee 1983).
+    """How often the surface winds around each point, (N,): 1 inside, 0 outside (van Oosterom & Strackee
+    1983).
 
     Parameters
     ----------

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-# Corner c of a cell sits at (c & 1, c >> 1 & 1, c >> 2 & 1). A face lists its corners anticlockwise as seen from outside.
+# Corner c of a cell sits at (c & 1, c >> 1 & 1, c >> 2 & 1). A face lists its corners anticlockwise as
+# seen from outside.
 _FACES = ((0, 4, 6, 2), (1, 3, 7, 5), (0, 1, 5, 4), (2, 6, 7, 3), (0, 2, 3, 1), (4, 5, 7, 6))
 _EDGES = tuple((c, c | 1 << axis) for axis in range(3) for c in range(8) if not c >> axis & 1)
 _EDGE_OF = {frozenset(corners): e for e, corners in enumerate(_EDGES)}
@@ -23,7 +24,8 @@ def marching_cubes(
     """Extract the surface ``field == level`` of a grid, normals towards lower values.
 
     Lorensen & Cline 1987, with the ambiguous cell faces always resolved so that inside corners stay apart
-    (6-connected inside): neighbouring cells agree, every edge has exactly two triangles and every vertex one fan.
+    (6-connected inside): neighbouring cells agree, every edge has exactly two triangles and every vertex
+    one fan.
 
     Parameters
     ----------
@@ -56,7 +58,9 @@ def marching_cubes(
 
 
 def _faces(inside: NDArray[np.bool_], ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Triangles (T, 3) of all cells; `ids` (3, X, Y, Z) is the vertex on the grid edge that leaves a sample along an axis."""
+    """Triangles (T, 3) of all cells; `ids` (3, X, Y, Z) is the vertex on the grid edge that leaves a sample
+    along an axis.
+    """
     x, y, z = (n - 1 for n in inside.shape)
     code = np.zeros((x, y, z), np.int32)
     for c in range(8):
@@ -104,7 +108,9 @@ def _loops(code: int) -> list[list[int]]:
 
 
 def _triangulate(loop: list[int]) -> list[tuple[int, int, int]]:
-    """Split a polygon by diagonals that run through the cell: one within a cell face could meet its neighbour's."""
+    """Split a polygon by diagonals that run through the cell: one within a cell face could meet its
+    neighbour's.
+    """
     if len(loop) == 3:
         return [(loop[0], loop[1], loop[2])]
     for k in range(2, len(loop) - 1 + 1):

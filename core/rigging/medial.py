@@ -26,8 +26,8 @@ def vertex_normals(surface: Surface) -> NDArray[np.float64]:
 def medial_balls(surface: Surface) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Shrink a ball inside the surface at each vertex until nothing of the surface is in it.
 
-    Ma, Bae & Choi 2012 (3D medial axis point approximation using nearest neighbors and the normal field), with the
-    separation-angle stop of Peters & Ledoux 2016 against noise.
+    Ma, Bae & Choi 2012 (3D medial axis point approximation using nearest neighbors and the normal field),
+    with the separation-angle stop of Peters & Ledoux 2016 against noise.
 
     Returns
     -------

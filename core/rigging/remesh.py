@@ -30,9 +30,11 @@ class Collapsed:
 def collapse_short_edges(
     vertices: NDArray[np.float64], faces: NDArray[np.int32], shortest: float
 ) -> Collapsed:
-    """Collapse edges below a length to their middle, shortest first, keeping a closed 2-manifold of the same genus.
+    """Collapse edges below a length to their middle, shortest first, keeping a closed 2-manifold of the
+    same genus.
 
-    An edge collapses only if its ends have exactly two neighbours in common (the link condition, Dey et al. 1999).
+    An edge collapses only if its ends have exactly two neighbours in common (the link condition, Dey et
+    al. 1999).
 
     Parameters
     ----------

@@ -48,7 +48,9 @@ def directed_edges(faces: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def boundary_edges(faces: NDArray[np.integer], count: int) -> NDArray[np.int64]:
-    """Directed edges (E, 2) whose reverse is missing, as often as it is missing: a cycle in the sense of homology."""
+    """Directed edges (E, 2) whose reverse is missing, as often as it is missing: a cycle in the sense of
+    homology.
+    """
     edges = directed_edges(faces)
     low, high = edges.min(1), edges.max(1)
     keys, inverse = np.unique(low * count + high, return_inverse=True)
@@ -64,8 +66,8 @@ def close_mesh(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Weld, cap every hole by a fan to its centre and turn every part outward.
 
-    A fan over the boundary of any consistently oriented triangle soup cancels that boundary, so that winding numbers
-    are whole everywhere, however wild its holes are.
+    A fan over the boundary of any consistently oriented triangle soup cancels that boundary, so that
+    winding numbers are whole everywhere, however wild its holes are.
 
     Parameters
     ----------
@@ -110,8 +112,8 @@ def _labels(edges: NDArray[np.int64], count: int) -> tuple[int, NDArray[np.int32
 def fill_mesh(vertices: NDArray[np.float64], faces: NDArray[np.int64], grid: Grid) -> NDArray[np.bool_]:
     """Voxels (X, Y, Z) whose centre has a positive winding number in a mesh without boundary.
 
-    Scan conversion along z. Which triangle a column hits is decided per edge with the edge's ends in one order, so
-    that neighbours agree to the last bit and no column leaks.
+    Scan conversion along z. Which triangle a column hits is decided per edge with the edge's ends in one
+    order, so that neighbours agree to the last bit and no column leaks.
     """
     # Any irregular shift of the columns keeps vertices of regular meshes off them.
     p = (vertices - grid.origin) / grid.voxel + np.array([1.234567e-4, 2.345678e-4, 0.0])
@@ -162,9 +164,7 @@ def _left_of(
 # ---------------------------------------------------------------- points
 
 
-def fill_points(
-    points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid
-) -> NDArray[np.float32]:
+def fill_points(points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid) -> NDArray[np.float32]:
     """Depth (X, Y, Z) in metres of voxels within what balls around points enclose; the surface is at zero.
 
     The balls are taken back by half their radius: all of it would leave nothing of a sheet or a wire.

@@ -1,4 +1,6 @@
-"""One closed surface around a capture's rest pose, whatever it is made of: mesh, parts, sheets or Gaussians."""
+"""One closed surface around a capture's rest pose, whatever it is made of: mesh, parts, sheets or
+Gaussians.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,9 @@ def closed_surface(
 ) -> Surface:
     """Wrap points or a mesh into one closed surface of about 8000 evenly spread vertices.
 
-    The body is filled on a voxel grid (a mesh by winding numbers after its holes are capped, points by balls that
-    enclose an interior, sheets by their own layer), parts are bridged where they are nearest, and the boundary is
-    extracted as a manifold and smoothed (Taubin 1995).
+    The body is filled on a voxel grid (a mesh by winding numbers after its holes are capped, points by
+    balls that enclose an interior, sheets by their own layer), parts are bridged where they are nearest,
+    and the boundary is extracted as a manifold and smoothed (Taubin 1995).
 
     Parameters
     ----------
@@ -89,7 +91,9 @@ def closed_surface(
 
 
 def _reliable(points: NDArray[np.float64], opacities: NDArray[np.floating] | None) -> NDArray[np.float64]:
-    """Points (M, 3) that are neither transparent nor far from all others; all where that would leave nothing."""
+    """Points (M, 3) that are neither transparent nor far from all others; all where that would leave
+    nothing.
+    """
     if opacities is not None and (opacities >= MIN_OPACITY).any():
         points = points[opacities >= MIN_OPACITY]
     if len(points) > 100:
@@ -112,7 +116,12 @@ def _ball_radii(points: NDArray[np.float64], scales: NDArray[np.floating] | None
 def _coarsest(voxel: float, points: NDArray[np.float64], radius: NDArray[np.float64]) -> float:
     """Voxel edge of at least `voxel` whose grid stays within MAX_VOXELS."""
     while (
-        np.prod(np.array(Grid.around(points, voxel, max(float(radius.max(initial=0)), 2.5 * voxel) + voxel).shape, float))
+        np.prod(
+            np.array(
+                Grid.around(points, voxel, max(float(radius.max(initial=0)), 2.5 * voxel) + voxel).shape,
+                float,
+            )
+        )
         > MAX_VOXELS
     ):
         voxel *= 1.1

@@ -43,7 +43,9 @@ def iso(shape, voxel: float = 0.04) -> Surface:
 
 
 def on_surface(shape, count: int, seed: int = 0) -> np.ndarray:
-    """About `count` points (N, 3) spread at random over an implicit body's surface, by projection along gradients."""
+    """About `count` points (N, 3) spread at random over an implicit body's surface, by projection along
+    gradients.
+    """
     rng = np.random.default_rng(seed)
     fine = iso(shape, 0.05)
     a, b, c = fine.vertices[fine.faces].transpose(1, 0, 2)
@@ -66,7 +68,7 @@ def axis_of_tube(samples: int = 2000) -> np.ndarray:
 
 
 def bent_tube(seed: int = 7) -> Surface:
-    """Closed tube of radius 0.25 along y = 0.6 sin x, x in 0..4, round ends, 1202 vertices, a little noise."""
+    """Closed tube of radius 0.25 along y = 0.6 sin x, x in 0..4, round ends, 1202 vertices, noise."""
     nu, nv, r, length = 60, 20, 0.25, 4.0
     s = np.linspace(0, length, nu)
     ends = np.maximum(np.maximum(r - s, s - (length - r)), 0) / r

@@ -55,7 +55,7 @@ def test_y_is_centred_and_reaches_its_ends(shapes):
 
 
 def test_bent_tube(shapes):
-    """The curve keeps to the axis and to its length: all of it but the round ends, whose middle is a point."""
+    """The curve keeps to the axis and to its length: all but the round ends, whose middle is a point."""
     tube = shapes.bent_tube()
     curve = extract_curve(tube, contract(tube), tube.vertices)
     distance = cKDTree(shapes.axis_of_tube()).query(curve.nodes)[0] / 0.25
@@ -86,7 +86,9 @@ def test_points_belong_to_the_limb_they_lie_on(shapes):
         np.linspace(0, 1, 10)[:, None] * [1.0, 2, 3],
         np.random.default_rng(0).random((7, 3)),
         np.repeat(np.random.default_rng(0).random((40, 3)), 5, axis=0),
-        np.concatenate([np.random.default_rng(0).random((500, 3)), np.random.default_rng(1).random((500, 3)) + 3]),
+        np.concatenate(
+            [np.random.default_rng(0).random((500, 3)), np.random.default_rng(1).random((500, 3)) + 3]
+        ),
         np.random.default_rng(0).random((2000, 3)) * [1, 1, 0],
     ],
     ids=["one", "equal", "two", "collinear", "seven", "duplicates", "two parts", "sheet"],
@@ -107,7 +109,9 @@ def test_rigid_motion_carries_the_curve_along(shapes):
 
 
 def limits(name):
-    """Worst mean and largest distance of true joints to the curve in % of the diagonal, and leaves, that we accept."""
+    """Worst mean and largest distance of true joints to the curve in % of the diagonal, and leaves, that we
+    accept.
+    """
     return {"fox": (2.2, 5.5, (6, 8)), "cesium-man": (1.1, 2.6, (5, 7)), "human-gs": (1.8, 6.5, (5, 7))}[name]
 
 

@@ -102,7 +102,9 @@ def test_parts_become_one(shapes):
     surface = closed_surface(points, np.concatenate([faces, faces[:, ::-1] + 8, faces + 16]))
     is_sound(surface, shapes)
     assert euler(surface) == 2
-    assert inside(surface, np.array([[0.5, 0.5, 0.5], [1.6, 0.5, 0.5], [1.05, 0.5, 0.5], [5, 0.5, 0.5]])).tolist() == [
+    assert inside(
+        surface, np.array([[0.5, 0.5, 0.5], [1.6, 0.5, 0.5], [1.05, 0.5, 0.5], [5, 0.5, 0.5]])
+    ).tolist() == [
         True,
         True,
         True,
