@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 BLENDER ?= blender
 PLATFORMS ?= current
 PYTEST_ARGS ?=
+BENCH ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lts test-gui extension bench lint clean
@@ -29,8 +30,8 @@ test-gui: ## Drive a real Blender window (BLENDER=command that starts it)
 extension: $(VENV)/.ready-dev ## Build and validate dist/*.zip (PLATFORMS=all for every platform)
 	$(BIN)/python .ci/build_extension.py --platforms $(PLATFORMS)
 
-bench: $(VENV)/.ready-dev ## Time every stage (see benchmarks/README.md)
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.ready-dev ## Time every stage, as ratios in one run (BENCH="import ssdr" for some)
+	$(BIN)/python benchmarks $(BENCH)
 
 lint: $(VENV)/.ready-dev ## Check style and types
 	$(BIN)/ruff check .

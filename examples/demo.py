@@ -1,7 +1,7 @@
-"""The main job on the sample capture, through the add-on's own operators: import, rig, replay, pose, bake, render.
+"""The main job on the sample capture, through the add-on's own operators.
 
-Run by ``make demo``. Leaves in ``demo/``: the capture as a splat PLY sequence, ``demo.blend``, the baked PLY frames and
-``demo.png`` (a capture frame, a new pose, the skeleton), and prints a table.
+Run by ``make demo``. Leaves in ``demo/``: the capture as a splat PLY sequence, ``demo.blend``, the baked PLY
+frames and ``demo.png`` (a capture frame, a new pose, the skeleton), and prints a table.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def posed(splats: bpy.types.Object, frame: int):
 
 
 def replay_error(splats: bpy.types.Object, files: list[Path]) -> float:
-    """Return the RMS distance of the posed splats to the files of nine frames, in per cent of the rest diagonal."""
+    """Return the RMS distance of the posed splats to nine files, in per cent of the rest diagonal."""
     start, squared = bpy.context.scene.frame_start, []
     for index in np.linspace(0, len(files) - 1, 9).astype(int):
         truth = read_cloud(files[index])[0].positions

@@ -3,8 +3,8 @@
 Source and licence: body from MakeHuman/MPFB (CC0), motion, T-shirt simulation and colours by the
 GaussiAnimate contributors (GPL-3.0-or-later for the code, CC0 for the data).
 
-The file keeps positions as int16 in 1/2048 m; neighbouring vertices move alike, so differences in time and then
-along the vertex order are small numbers, whose bytes (low and high plane apart) LZMA packs to a tenth.
+The file keeps positions as int16 in 1/2048 m; neighbouring vertices move alike, so differences in time and
+then along the vertex order are small numbers, whose bytes (low and high plane apart) LZMA packs well.
 """
 
 from __future__ import annotations
