@@ -38,6 +38,12 @@ def write_npz(path: str | PathLike[str], arrays: Mapping[str, NDArray], *, compr
         raise RigError(f"{target}: cannot be written ({error.strerror or error}).") from error
 
 
+def require_folder(path: str | PathLike[str]) -> None:
+    """Raise `RigError` where the folder of a file to be written is missing: known before the long work starts."""
+    if not Path(path).absolute().parent.is_dir():
+        raise RigError(f"{path}: cannot be written, there is no folder {Path(path).absolute().parent}.")
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

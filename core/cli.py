@@ -106,12 +106,14 @@ def _console_progress() -> Progress:
 
 
 def _rig(options: argparse.Namespace) -> None:
+    from .atomic_npz import require_folder
     from .formats import read_capture
     from .rigging.build import RigOptions, build_rig
     from .rigging.rig_file import save_rig
 
     chosen = RigOptions(options.max_bones, options.max_influences, options.joint_threshold, options.canonical)
     chosen.check()
+    require_folder(options.output)
     start = time.perf_counter()
     capture = read_capture(options.capture)
     read = time.perf_counter() - start

@@ -1,0 +1,174 @@
+"""The command line: what it writes, prints and returns."""
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gaussianimate.core.cli import main
+from gaussianimate.core.cloud import GaussianCloud
+from gaussianimate.core.formats import read_cloud, write_cloud
+
+synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("rigging") / "synthetic.py")))
+KEYS = [
+    "points",
+    "frames",
+    "bones",
+    "joints",
+    "rmse",
+    "rmse_percent_diagonal",
+    "skeleton_rmse_percent_diagonal",
+    "seconds",
+    "peak_memory_mb",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a capture of a bent tube (capture.npz)."""
+    path = tmp_path_factory.mktemp("cli")
+    np.savez(path / "capture.npz", vertices=synthetic.chain(2, count=8)["frames"].astype(np.float32))
+    return path
+
+
+@pytest.fixture(scope="module")
+def rig(folder):
+    """The rig of that capture and the object printed with it."""
+    command = [
+        sys.executable,
+        "-m",
+        "gaussianimate",
+        "rig",
+        "capture.npz",
+        "-o",
+        "rig.npz",
+        "--max-bones",
+        "3",
+    ]
+    done = subprocess.run([*command, "--json"], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return SimpleNamespace(path=folder / "rig.npz", stdout=done.stdout, stderr=done.stderr)
+
+
+def test_rig_prints_one_object_as_its_last_line(rig):
+    report = json.loads(rig.stdout.splitlines()[-1])
+    assert list(report) == KEYS
+    with np.load(rig.path) as file:
+        assert report["points"] == len(file["rest"]) and report["frames"] == len(file["frames"])
+        assert report["bones"] == len(file["bone_joints"]) and report["joints"] == len(file["joint_parents"])
+        diagonal = np.linalg.norm(np.ptp(file["rest"], axis=0))
+    assert report["rmse_percent_diagonal"] == pytest.approx(100 * report["rmse"] / diagonal, rel=1e-4)
+    assert all(isinstance(s, float) and s >= 0 for s in report["seconds"].values())
+    assert {"read", "ssdr", "joints"} <= set(report["seconds"])
+    assert report["peak_memory_mb"] > 10
+    assert "SSDR" in rig.stderr and "SSDR" not in rig.stdout
+
+
+def test_pose_replays_a_half_open_range_of_frames(rig, folder):
+    out = folder / "replay.npz"
+    assert main(["pose", str(rig.path), "--frames", "2:5", "-o", str(out)]) == 0
+    with np.load(out) as replay, np.load(folder / "capture.npz") as capture:
+        assert replay["frames"].tolist() == [2, 3, 4]
+        assert replay["vertices"].dtype == np.float32
+        apart = replay["vertices"] - capture["vertices"][2:5]
+    assert np.sqrt((apart**2).sum(-1).mean()) < 0.01
+    assert main(["pose", str(rig.path), "--frames", ":", "-o", str(out)]) == 0
+    with np.load(out) as replay:
+        assert len(replay["vertices"]) == 8
+
+
+def test_pose_follows_a_motion_and_rest_is_rest(rig, folder):
+    with np.load(rig.path) as file:
+        joints, rest, rotations = len(file["joint_parents"]), file["rest"], file["joint_rotations"]
+    motion, out = folder / "motion.npz", folder / "posed.npz"
+    np.savez(
+        motion,
+        rotations=np.concatenate([np.tile([1.0, 0, 0, 0], (2, joints, 1)), rotations[5:6]]),
+        root_translation=np.array([[0.0, 0, 0], [0, 0, 2], [0, 0, 0]]),
+    )
+    assert main(["pose", str(rig.path), "--motion", str(motion), "-o", str(out)]) == 0
+    with np.load(out) as posed:
+        assert posed["vertices"].shape == (3, len(rest), 3)
+        assert (posed["vertices"][0] == rest).all()
+        np.testing.assert_allclose(posed["vertices"][1], rest + [0, 0, 2], atol=1e-6)
+        assert np.abs(posed["vertices"][2] - rest).max() > 0.1
+
+
+def test_bake_writes_the_posed_splats(rig, folder):
+    with np.load(rig.path) as file:
+        joints, rest = len(file["joint_parents"]), file["rest"]
+    rng = np.random.default_rng(0)
+    n = len(rest)
+    cloud = GaussianCloud(
+        rest,
+        np.tile(np.float32([1, 0, 0, 0]), (n, 1)),
+        np.full((n, 3), 0.02, np.float32),
+        np.full(n, 0.5, np.float32),
+        rng.normal(size=(n, 4, 3)).astype(np.float32),
+    )
+    write_cloud(cloud, folder / "cloud.ply")
+    np.savez(
+        folder / "slide.npz",
+        rotations=np.tile([1.0, 0, 0, 0], (2, joints, 1)),
+        root_translation=np.array([[0.0, 0, 0], [1, 0, 0]]),
+    )
+    command = ["bake", str(rig.path), "--cloud", str(folder / "cloud.ply"), "-o", str(folder / "baked")]
+    assert main([*command, "--motion", str(folder / "slide.npz")]) == 0
+    files = sorted((folder / "baked").iterdir())
+    assert len(files) == 2
+    still, moved = (read_cloud(file)[0] for file in files)
+    np.testing.assert_allclose(still.positions, rest, atol=1e-6)
+    np.testing.assert_allclose(moved.positions, rest + [1, 0, 0], atol=1e-5)
+    np.testing.assert_allclose(moved.sh, cloud.sh, atol=1e-5)
+
+
+def test_info_tells_of_rigs_and_captures(rig, folder, capsys):
+    assert main(["info", str(rig.path)]) == 0
+    assert "joints: " in capsys.readouterr().out
+    assert main(["info", str(folder / "capture.npz")]) == 0
+    assert "frames: 8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info", "missing.ply"],
+        ["rig", "missing", "-o", "x.npz"],
+        ["rig", "capture.npz", "-o", "nowhere/x.npz"],
+        ["rig", "capture.npz", "-o", "x.npz", "--max-influences", "9"],
+        ["rig", "capture.npz", "-o", "x.npz", "--canonical", "99"],
+        ["pose", "capture.npz", "--frames", "0:2", "-o", "x.npz"],
+        ["pose", "rig.npz", "--frames", "90:99", "-o", "x.npz"],
+        ["pose", "rig.npz", "--motion", "capture.npz", "-o", "x.npz"],
+        ["bake", "rig.npz", "--cloud", "missing.ply", "--motion", "capture.npz", "-o", "x"],
+    ],
+)
+def test_errors_are_one_sentence_on_stderr_and_code_1(rig, folder, monkeypatch, capsys, command):
+    monkeypatch.chdir(folder)
+    before = sorted(path.name for path in folder.iterdir())
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    assert not out and len(err.strip().splitlines()) == 1 and "Traceback" not in err
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["dance"],
+        ["rig", "a.npz"],
+        ["pose", "rig.npz", "-o", "x.npz"],
+        ["pose", "rig.npz", "--frames", "3", "-o", "x.npz"],
+        ["pose", "rig.npz", "--frames", "0:2", "--motion", "m.npz", "-o", "x.npz"],
+    ],
+)
+def test_wrong_usage_is_code_2(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 2
