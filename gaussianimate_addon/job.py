@@ -184,8 +184,7 @@ class JobOperator(Reasoned):
 
     def cancel(self, context: bpy.types.Context) -> None:
         """Stop the job; Blender calls this too when a file is loaded, the window closed or Blender quit."""
-        self._job.cancel()
-        self._tidy(context)
+        self._end(context)
 
     # How it runs: each step may raise; _guarded turns that into a report and tidies up.
 
@@ -282,6 +281,7 @@ class JobOperator(Reasoned):
         global _running
         if _running is self._job:
             _running = None
+        self._job = None  # Blender keeps operators for a while; the arrays need not stay
         if self._timer is None:
             return
         manager = bpy.context.window_manager

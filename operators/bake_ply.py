@@ -18,6 +18,7 @@ from ..gaussianimate_addon.bake import Pose, RestSplats, bake_sequence, pose_ste
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.subject import active_splats
+from .place import absolute
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
         given = self.properties.is_property_set
         start = self.frame_start if given("frame_start") else scene.frame_current
         end = self.frame_end if given("frame_end") else start
-        paths = targets(bpy.path.abspath(self.filepath), object.name, start, end)
+        paths = targets(absolute(self.filepath), object.name, start, end)
         if deformer(object) is None:
             return write_frames(bake_sequence(context, object, start, end, self.space), paths)
         return self._read(context, object, paths)

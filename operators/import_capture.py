@@ -15,6 +15,7 @@ from ..core.progress import Progress
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.preferences import UP_AXES, preferences
 from .add_capture import NewCapture, add_capture, make_splats
+from .place import absolute
 
 if TYPE_CHECKING:
     from ..core.formats import MeshTexture
@@ -163,11 +164,11 @@ def _texture(path: Path) -> MeshTexture | None:
 def chosen(filepath: str, directory: str, names: list[str]) -> str | list[str]:
     """Return the path, or the list of paths, that file browser, drop or script asked for."""
     names = [name for name in names if name]
-    folder = bpy.path.abspath(directory)
+    folder = absolute(directory)
     if len(names) > 1:
         return [os.path.join(folder, name) for name in names]
     if filepath:
-        return bpy.path.abspath(filepath)
+        return absolute(filepath)
     return os.path.join(folder, *names)
 
 

@@ -7,6 +7,8 @@ import math
 import bpy
 
 from ..core.capture import Capture
+from ..core.errors import FormatError
+from ..gaussianimate_addon.capture_frames import frames_object
 from ..gaussianimate_addon.capture_object import is_capture_object, scene_frame
 
 
@@ -22,17 +24,30 @@ def select_only(context: bpy.types.Context, object: bpy.types.Object) -> None:
 
 def set_frame_rate(scene: bpy.types.Scene, capture: Capture) -> None:
     """Take over the capture's frame rate where no other capture has set one."""
-    if capture.fps and not any(is_capture_object(object) for object in scene.objects):
+    if (
+        capture.fps
+        and capture.frame_count > 1
+        and not any(is_capture_object(object) for object in scene.objects)
+    ):
         scene.render.fps = max(math.ceil(capture.fps - 1e-3), 1)
         scene.render.fps_base = scene.render.fps / capture.fps
 
 
 def set_frame_range(scene: bpy.types.Scene, object: bpy.types.Object, frame_count: int) -> None:
-    """Let the scene end with its longest capture, and show the first frame."""
-    others = [o for o in scene.objects if o != object and is_capture_object(o)]
+    """Let the scene end with its longest capture, and show the first frame; a still changes nothing."""
+    if frame_count < 2:
+        return
+    others = [other for other in scene.objects if other != object and _plays(other)]
     last = math.ceil(scene_frame(object, frame_count - 1))
     scene.frame_end = max(last, scene.frame_end) if others else max(last, scene.frame_start)
     scene.frame_set(scene.frame_start)
+
+
+def _plays(object: bpy.types.Object) -> bool:
+    """Return whether the object is a capture of several frames."""
+    if not is_capture_object(object):
+        return False
+    return len(frames_object(object).data.points) > len(object.data.points)
 
 
 def frame_in_views(context: bpy.types.Context) -> None:
@@ -45,3 +60,17 @@ def frame_in_views(context: bpy.types.Context) -> None:
         if area.type == "VIEW_3D" and region is not None:
             with context.temp_override(window=window, area=area, region=region):
                 bpy.ops.view3d.view_selected()
+
+
+def absolute(path: str) -> str:
+    """Return a path with Blender's ``//``, the folder of the .blend, replaced.
+
+    Raises
+    ------
+    FormatError : the .blend has no folder yet
+    """
+    if path.startswith("//") and not bpy.data.filepath:
+        raise FormatError(
+            path, "// stands for the folder of the .blend; save it first, or choose a full path"
+        )
+    return bpy.path.abspath(path)

@@ -85,7 +85,7 @@ def test_import_files_of_a_directory_in_natural_order(empty_scene, sequence):
 
 def test_import_one_file_or_the_sequence_it_belongs_to(empty_scene, sequence):
     ops.import_capture(filepath=str(sequence / "bar_7.ply"))
-    assert bpy.context.scene.frame_end == 1
+    assert bpy.context.scene.frame_end == 250, "a still leaves the scene's time alone"
     ops.import_capture(filepath=str(sequence / "bar_7.ply"), detect_sequence=True)
     assert bpy.context.scene.frame_end == FRAMES
 
@@ -225,10 +225,12 @@ def test_bake_a_range_to_a_folder(rigged, sequence, tmp_path):
     assert np.sqrt(((baked.positions - truth.positions) ** 2).sum(1).mean()) < 0.02 * size
 
 
-def test_bake_the_current_frame_to_one_file(rigged, tmp_path):
+def test_bake_the_current_frame_to_one_file(rigged, rigged_file, tmp_path):
     bpy.context.scene.frame_set(4)
     assert ops.bake_ply(filepath=str(tmp_path / "deep" / "pose.ply")) == {"FINISHED"}
     assert (tmp_path / "deep" / "pose.ply").exists()
+    assert ops.bake_ply(filepath="//beside") == {"FINISHED"}
+    assert (rigged_file.parent / "beside.ply").exists()
     assert bpy.context.scene.frame_current == 4
 
 
@@ -254,6 +256,12 @@ def test_bake_refuses(rigged, tmp_path):
     bpy.ops.wm.read_homefile(app_template="", use_empty=True)
     with pytest.raises(RuntimeError, match="Select Gaussian splats"):
         ops.bake_ply(filepath=str(tmp_path / "x.ply"))
+
+
+def test_paths_beside_a_file_that_is_not_saved(imported):
+    for operator in (ops.bake_ply, ops.import_capture):
+        with pytest.raises(RuntimeError, match="save it first"):
+            operator(filepath="//bake/")
 
 
 def test_non_ascii_paths(empty_scene, sequence, tmp_path):
