@@ -39,7 +39,7 @@ def write_npz(path: str | PathLike[str], arrays: Mapping[str, NDArray], *, compr
 
 
 def require_folder(path: str | PathLike[str]) -> None:
-    """Raise `RigError` where the folder of a file to be written is missing: known before the long work starts."""
+    """Raise `RigError` where a file's folder is missing, before the long work starts."""
     if not Path(path).absolute().parent.is_dir():
         raise RigError(f"{path}: cannot be written, there is no folder {Path(path).absolute().parent}.")
 

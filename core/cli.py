@@ -18,7 +18,7 @@ from .progress import Progress
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return the exit code: 0, 1 after an error (one sentence on stderr), 2 for wrong usage."""
+    """Run one command; return the exit code: 0, or 1 after an error (one sentence on stderr)."""
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
@@ -176,7 +176,7 @@ def _rows_of_frames(frames: NDArray[np.int32], bounds: tuple[int | None, int | N
     rows = np.flatnonzero((frames >= first) & (frames < last))
     if not len(rows):
         raise RigError(
-            f"No captured frame lies in {first}:{last}; the rig holds frames {frames.min()} to {frames.max()}."
+            f"No captured frame lies in {first}:{last}; the rig holds {frames.min()} to {frames.max()}."
         )
     return rows
 

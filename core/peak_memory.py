@@ -6,7 +6,7 @@ import sys
 
 
 def peak_memory_mb() -> float | None:
-    """Largest resident memory of this process so far, in MB (2^20 bytes); None where the platform does not say."""
+    """Largest resident memory of this process so far, MB (2^20 bytes); None where unknown."""
     if sys.platform == "win32":
         return _peak_on_windows()
     try:

@@ -52,7 +52,7 @@ def rebind(
     allowed: NDArray[np.bool_],
     sweeps: int = 2,
 ) -> NDArray[np.int32]:
-    """Give each bone the joint that lowers the error of the skeleton's replay most (iterated conditional modes).
+    """Give each bone the joint that lowers the replay's error most (iterated conditional modes, Besag 1986).
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class BoneShapes:
             reached = grown
 
     def seam(self, some: NDArray[np.bool_], others: NDArray[np.bool_]) -> F64:
-        """Middle (3,) of the seam between two sets of bones (B,); where they are apart, between their points."""
+        """Middle (3,) of the seam between two sets of bones (B,), or of the gap where they are apart."""
         contacts = self.contacts[np.ix_(some, others)].sum()
         if contacts > 0:
             return self.seams[np.ix_(some, others)].sum(axis=(0, 1)) / contacts

@@ -1,8 +1,9 @@
 """More joints: where bones that hang on one joint move apart, the motion says what the curve could not.
 
-The curve skeleton of the rest pose misses limbs that touch the body there, and may merge two of them. Each step takes
-the joint whose bones disagree most, splits them into those that follow it and a connected group that moves on its own
-(two rigid motions, by expectation maximisation), and gives the group a joint at its seam.
+The curve skeleton of the rest pose misses limbs that touch the body there, and may merge two of them. Each
+step takes
+the joint whose bones disagree most, splits them into those that follow it and a connected group that moves
+on its own (two rigid motions, by expectation maximisation), and gives the group a joint at its seam.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _best_split(body: Body, fit: SkeletonFit, refused: set[int]) -> tuple[int, i
 
 
 def _group(body: Body, seed: int, mates: Mask, present: F64, moments: F64) -> tuple[Mask, float]:
-    """The connected bones (B,) among `mates` that move like the seed rather than as they do, and what they gain."""
+    """The connected bones (B,) among `mates` that had better move like the seed, and what they gain."""
     motion = body.bone_motion[:, seed]
     group, gain = np.zeros(len(mates), dtype=bool), 0.0
     for _ in range(3):
@@ -90,7 +91,7 @@ def _group(body: Body, seed: int, mates: Mask, present: F64, moments: F64) -> tu
 
 
 def _pair_distances(motion: F64, moments: F64) -> F64:
-    """(S, B) squared distance of bone b's points under the motion of bone s and under their own (F, B, 3, 4)."""
+    """(S, B) squared distance of bone b's points under bone s's motion and under their own."""
     frames, bones = motion.shape[:2]
     flat = np.moveaxis(motion, 1, 2).reshape(frames * 3, 4 * bones)
     products = (flat.T @ flat).reshape(bones, 4, bones, 4)  # sum T_s^T T_b

@@ -15,7 +15,7 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interior:
-    """The inside of a closed surface, by its nearest vertex: vertices (V, 3) and outward unit normals (V, 3)."""
+    """The inside of a closed surface: its vertices (V, 3) and their outward unit normals (V, 3)."""
 
     vertices: F64
     normals: F64

@@ -1,4 +1,4 @@
-"""Joints on the curve skeleton: where the outer bones that dominate the surface change (GaussiAnimate 2026)."""
+"""Joints on the curve skeleton: where the outer bones that dominate the surface change (GaussiAnimate)."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def aggregate_weights(
 def split_branches(count: int, edges: NDArray[np.integer]) -> list[NDArray[np.intp]]:
     """Split a curve graph into paths between nodes of degree other than two.
 
-    Every edge lies on exactly one path. A closed loop without a branch node is one path that starts and ends at its
-    lowest node.
+    Every edge lies on exactly one path. A closed loop without a branch node is one path that starts and
+    ends at its lowest node.
     """
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:
@@ -115,7 +115,8 @@ def weight_change(profile: F64, window: int = WINDOW) -> F64:
 def branch_joints(profile: F64, threshold: float, spacing: int = WINDOW) -> NDArray[np.intp]:
     """Samples of a branch (M, B) where the weights change by at least `threshold`: maxima, strongest first.
 
-    A maximum silences the others within `spacing` samples. Of a plateau the middle is taken. Ends are never joints.
+    A maximum silences the others within `spacing` samples. Of a plateau the middle is taken. Ends are never
+    joints.
     """
     change = weight_change(profile)
     found: list[int] = []
@@ -144,10 +145,12 @@ def joints_from_curve(
 ) -> CurveJoints:
     """Place joints on the curve and hang them from a root.
 
-    Joints sit at branch nodes, at ends, and where the weights of a branch change; the root is an extra joint at the
-    curve node nearest to the centre of mass (or, where that lies next to a hinge, inside the heavier side of it: a
-    root moves all segments around it, so it must not be a hinge itself). Cycles are cut where the joints' distance is
-    least constant.
+    Joints sit at branch nodes, at ends, and where the weights of a branch change; the root is an extra
+    joint at the
+    curve node nearest to the centre of mass (or, where that lies next to a hinge, inside the heavier side
+    of it: a
+    root moves all segments around it, so it must not be a hinge itself). Cycles are cut where the joints'
+    distance is least constant.
 
     Parameters
     ----------
@@ -178,7 +181,7 @@ def joints_from_curve(
 
 
 def _root_node(curve, paths, hinges, degree, center, masses) -> int:
-    """The curve node nearest to the centre of mass that is not a hinge nor an end, and keeps away from hinges."""
+    """The curve node nearest to the centre of mass that is no end and neither a hinge nor beside one."""
     near = np.zeros(len(curve.nodes), dtype=bool)
     for path in paths:
         for at in np.flatnonzero(hinges[path]):

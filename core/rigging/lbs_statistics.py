@@ -1,8 +1,8 @@
 """Sufficient statistics of linear blend skinning: what the fit of a skeleton needs to know of the points.
 
-The squared error of ``y_i = sum_b w_ib T_b x_i`` is a quadratic form in the transforms T whose matrices are sums
-over points (Le & Deng 2012 use the same sums to update one bone). Summed once, every later step of the skeleton fit
-costs as much for a million points as for a hundred.
+The squared error of ``y_i = sum_b w_ib T_b x_i`` is a quadratic form in the transforms T whose matrices are
+sums over points (Le & Deng 2012 use the same sums to update one bone). Summed once, every later step of the
+skeleton fit costs as much for a million points as for a hundred.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BLOCK_VALUES = 8_000_000
 
 @dataclass(frozen=True)
 class LbsStatistics:
-    """Sums over the points, in units of `scale`, relative to `center` at rest and `frame_centers` in the frames.
+    """Sums over the points, in units of `scale`, about `center` at rest and `frame_centers` in the frames.
 
     With ``phi_i = [w_i0 x_i, w_i0, w_i1 x_i, w_i1, ...]`` (4 B numbers a point):
 

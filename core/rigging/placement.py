@@ -18,8 +18,8 @@ def place_joints(
 ) -> F64:
     """Joint positions (J, 3) that suit the rotations best, held by anchors where the motion does not tell.
 
-    The skinned point is linear in the joints: joint j moves what hangs below it by ``(Rg_parent - Rg_j) J_j``. The
-    root (whose place does not matter to the motion) stays.
+    The skinned point is linear in the joints: joint j moves what hangs below it by ``(Rg_parent - Rg_j)
+    J_j``. The root (whose place does not matter to the motion) stays.
     """
     joints, bones = len(tree), stats.bone_count
     if joints == 1:

@@ -47,7 +47,8 @@ def joint_transforms(
 
     Returns
     -------
-    (..., J, 3, 4) float64, rest -> posed. Exactly the identity where rotations are and the translation is zero.
+    (..., J, 3, 4) float64, rest -> posed. Exactly the identity where rotations are and the translation is
+    zero.
     """
     local = quaternion_to_matrix(np.asarray(rotations, dtype=np.float64))
     posed = np.empty((*local.shape[:-1], 4))
@@ -63,7 +64,7 @@ def joint_transforms(
 
 
 def local_quaternions(tree: KinematicTree, rotations: F64) -> F64:
-    """Local quaternions (F, J, 4), each nearest to that of the frame before, of global rotations (F, J, 3, 3)."""
+    """Local quaternions (F, J, 4), without sign flips in time, of global rotations (F, J, 3, 3)."""
     local = rotations.copy()
     child = np.flatnonzero(tree.parents >= 0)
     local[:, child] = np.swapaxes(rotations[:, tree.parents[child]], -1, -2) @ rotations[:, child]
@@ -96,7 +97,8 @@ def pose_design(tree: KinematicTree, bone_joints: NDArray[np.integer]) -> F64:
 def initial_rotations(stats: LbsStatistics, tree: KinematicTree, bone_joints: NDArray[np.integer]) -> F64:
     """Global rotations (F, J, 3, 3): the weighted Kabsch rotation of the points each joint drives.
 
-    A joint that drives none takes its parent's; one that drives a line or a point takes what is left free from it.
+    A joint that drives none takes its parent's; one that drives a line or a point takes what is left free
+    from it.
     """
     bones = stats.bone_count
     blocks = stats.gram.reshape(bones, 4, bones, 4).sum(axis=2)  # (B, 4, 4): sum w x x^T with x homogeneous
@@ -175,10 +177,11 @@ def fit_poses(
 ) -> Poses:
     """Fit joint rotations and root translations of every frame to the points by inverse kinematics.
 
-    Minimises the squared error of the points skinned by the skeleton alone, plus `stiffness` (per point, in units of
+    Minimises the squared error of the points skinned by the skeleton alone, plus `stiffness` (per point, in
+    units of
     the squared box diagonal) times ``sum |Rg_j - Rg_parent|^2``, which settles what the points leave free (a
-    thin limb's twist, a joint that drives nothing). Levenberg-Marquardt on rotation vectors applied on the left of
-    the global rotations, batched over frames; every step costs O(J^2), whatever the number of points.
+    thin limb's twist, a joint that drives nothing). Levenberg-Marquardt on rotation vectors applied on the
+    left of the global rotations, batched over frames; every step costs O(J^2), whatever the number of points.
 
     Parameters
     ----------
@@ -289,6 +292,6 @@ def skinning_transforms(tree: KinematicTree, poses: Poses) -> F64:
 
 
 def squared_error(stats: LbsStatistics, bone_transforms: F64) -> F64:
-    """(F,) sums over the points of the squared distance under bone transforms (F, B, 3, 4), statistics' units."""
+    """(F,) squared distance, summed over the points, under bone transforms (F, B, 3, 4)."""
     flat = np.moveaxis(bone_transforms, 1, 2).reshape(len(bone_transforms), 3, -1)
     return np.maximum(stats.energy + np.einsum("fai,fai->f", flat @ stats.gram - 2 * stats.cross, flat), 0)

@@ -64,7 +64,7 @@ def rows_for_cloud(rig: Rig, positions: NDArray[np.floating], name: str) -> NDAr
     distances, rows = cKDTree(rest).query(positions)
     if distances.max(initial=0) > 0.1 * diagonal:
         raise RigError(
-            f"{name} does not fit the rig: some of its splats are {100 * distances.max() / diagonal:.0f} % of the "
+            f"{name} does not fit the rig: some splats are {100 * distances.max() / diagonal:.0f} % of the "
             "rig's size away from its rest pose; give the cloud of the capture's rest frame."
         )
     return rows

@@ -52,7 +52,7 @@ def prune(
 
 
 def _removal_costs(stats: LbsStatistics, fit: SkeletonFit) -> tuple[float, F64]:
-    """The squared error, and its rise (J,) where a joint stops rotating, relative to its allowance; root: inf."""
+    """The squared error, and its rise (J,) where a joint stops rotating in terms of its allowance."""
     merged = joint_statistics(stats, fit)
     base = float(squared_error(merged, fit.transforms()).sum())
     costs = np.full(len(fit.tree), np.inf)
@@ -87,7 +87,7 @@ def tidy(body: Body, fit: SkeletonFit) -> SkeletonFit:
 
 
 def _needless_end(fit: SkeletonFit) -> int | None:
-    """The shortest end that hangs on a joint whose chain goes on or that has a longer end, None if there is none."""
+    """The shortest end on a joint whose chain goes on or that has a longer end; None without one."""
     tree = fit.tree
     ends = tree.child_counts == 0
     lengths = np.linalg.norm(tree.positions - tree.positions[np.maximum(tree.parents, 0)], axis=1)

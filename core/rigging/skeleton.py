@@ -85,7 +85,7 @@ def build_skeleton(
 def fit_structure(
     body: Body, fit: SkeletonFit, center: F64, budget: float, progress: Progress = no_progress
 ) -> SkeletonFit:
-    """Improve, prune and grow a skeleton on a few frames until it replays within `budget` (RMS, of the diagonal).
+    """Improve, prune and grow a skeleton until it replays within `budget` (RMS, of the diagonal).
 
     center : (3,) centre of mass, in the statistics' units like all else
     """
@@ -103,7 +103,7 @@ def fit_structure(
 def _pose_all_frames(
     stats: LbsStatistics, fit: SkeletonFit, fitted: NDArray[np.intp], progress: Progress
 ) -> SkeletonFit:
-    """Poses of all frames from two starts, the points' own orientations and the nearest fitted frame: the better one."""
+    """Poses of all frames: the better of the fits from the points' orientations and the nearest fitted frame."""
     nearest = np.abs(np.arange(len(stats.energy))[:, None] - fitted).argmin(axis=1)
     starts = (None, fit.poses.rotations[nearest])
     fits = [

@@ -1,8 +1,9 @@
 """The state of a skeleton fit and the step that improves it.
 
-One objective throughout: the squared error of the points skinned by the skeleton alone. Each part of a step lowers it
-for the rest of the unknowns fixed: binding (`binding.rebind`), joint positions (`placement.place_joints`), poses
-(`poses.fit_poses`), as in Le & Deng 2014, "Robust and accurate skeletal rigging from mesh sequences".
+One objective throughout: the squared error of the points skinned by the skeleton alone. Each part of a step
+lowers it
+for the rest of the unknowns fixed: binding (`binding.rebind`), joint positions (`placement.place_joints`),
+poses (`poses.fit_poses`), as in Le & Deng 2014, "Robust and accurate skeletal rigging from mesh sequences".
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def rms_error(stats: LbsStatistics, fit: SkeletonFit) -> float:
 
 
 def improve(body: Body, fit: SkeletonFit, rounds: int = 1, iterations: int = 4) -> SkeletonFit:
-    """Rounds of binding, joint positions and poses; the error never rises but for what keeps joints inside."""
+    """Rounds of binding, joint positions and poses; only keeping joints inside may raise the error."""
     for _ in range(rounds):
         allowed = nearby_joints(fit.tree, fit.affinity)
         binding = rebind(body.stats, fit.transforms(), fit.bone_joints, allowed)
@@ -136,8 +137,8 @@ def joint_anchors(body: Body, fit: SkeletonFit, binding: NDArray[np.integer]) ->
 def allowance(stats: LbsStatistics, fit: SkeletonFit, joint: int, gain: float = MIN_GAIN) -> float:
     """Squared error not worth a joint: `gain` over the points it carries itself, or over all below.
 
-    Few points count as `LEAST_SHARE` of all: what is small to the eye earns no joint. A joint that carries no bone
-    itself must gain twice as much.
+    Few points count as `LEAST_SHARE` of all: what is small to the eye earns no joint. A joint that carries
+    no bone itself must gain twice as much.
     """
     masses = stats.bone_masses
     own = masses[fit.bone_joints == joint].sum()

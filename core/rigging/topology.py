@@ -18,11 +18,12 @@ TOLERANCE = 1.05  # rise of the squared error a better-held tree may cost
 
 
 def reattach(body: Body, fit: SkeletonFit) -> SkeletonFit:
-    """Hang joints where they hold together best: a minimum spanning tree over the slip between bodies in contact.
+    """Hang joints where they hold together best: a minimum spanning tree over the slip between bodies.
 
-    A curve skeleton merges limbs that touch at rest, and a joint once hung on the wrong limb stays there; the motion
-    tells. The slip of two bodies is the least RMS distance by which their motions carry one common pivot apart,
-    the pivot held near the seam between them.
+    A curve skeleton merges limbs that touch at rest, and a joint once hung on the wrong limb stays there;
+    the motion
+    tells. The slip of two bodies is the least RMS distance by which their motions carry one common pivot
+    apart, the pivot held near the seam between them.
     """
     tree, count = fit.tree, len(fit.tree)
     carrying = np.isin(np.arange(count), fit.bone_joints)
@@ -102,8 +103,8 @@ def _free_slip(body: Body, fit: SkeletonFit, transforms: F64, a: int, b: int, se
 def reroot(body: Body, fit: SkeletonFit, center: F64) -> SkeletonFit:
     """Make the body around the centre of mass (3,) the root: the one most of the nearest points follow.
 
-    Hinges stay where they are; on the way from the new root to the old one each now moves the other of its two
-    bodies. The root joint sits amid those of its own points that are nearest to the centre of mass.
+    Hinges stay where they are; on the way from the new root to the old one each now moves the other of its
+    two bodies. The root joint sits amid those of its own points that are nearest to the centre of mass.
     """
     root = _central_body(body, fit, center)
     positions, anchors, parents = fit.tree.positions.copy(), fit.anchors.copy(), fit.tree.parents.copy()

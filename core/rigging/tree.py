@@ -58,7 +58,7 @@ class KinematicTree:
 
 
 def motion_inconsistency(tracks: NDArray[np.float64], edges: NDArray[np.integer]) -> NDArray[np.float64]:
-    """How much each edge (E, 2) stretches: standard deviation over mean of its length along tracks (F, J, 3)."""
+    """How much each edge (E, 2) stretches along tracks (F, J, 3): deviation over mean of its length."""
     lengths = np.linalg.norm(tracks[:, edges[:, 0]] - tracks[:, edges[:, 1]], axis=-1)
     return lengths.std(axis=0) / np.maximum(lengths.mean(axis=0), 1e-12)
 
@@ -66,7 +66,7 @@ def motion_inconsistency(tracks: NDArray[np.float64], edges: NDArray[np.integer]
 def spanning_edges(
     count: int, edges: NDArray[np.integer], costs: NDArray[np.float64], positions: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Choose the edges of a spanning tree: a minimum spanning tree over the motion inconsistency (Kruskal 1956).
+    """Choose the edges of a tree: a minimum spanning tree over the motion inconsistency (Kruskal 1956).
 
     Parameters
     ----------

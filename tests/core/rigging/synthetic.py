@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from gaussianimate.core.capture import Capture
 from gaussianimate.core.rigging.poses import joint_transforms
 from gaussianimate.core.rotations import axis_angle_to_quaternion
@@ -43,8 +44,8 @@ def bend(count: int, joints: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 def chain(parts: int, count: int = 40, blend: float = 0.15, seed: int = 0) -> dict[str, np.ndarray]:
     """A tube of `parts` equal segments, bent at the joints between them by linear blend skinning.
 
-    Returns rest (N, 3), frames (F, N, 3), indices, weights (N, 2), transforms (F, parts, 3, 4), joints (parts, 3)
-    (the first one the root at the tube's start).
+    Returns rest (N, 3), frames (F, N, 3), indices, weights (N, 2), transforms (F, parts, 3, 4), joints
+    (parts, 3) (the first one the root at the tube's start).
     """
     length = 4.0
     rest = tube(length)
