@@ -75,7 +75,7 @@ def load_rig(path: str | PathLike[str]) -> Rig:
     try:
         if int(arrays["version"]) > VERSION:
             raise RigError(
-                f"{path}: was written by a newer GaussiAnimate (rig version {int(arrays['version'])}, this one "
+                f"{path}: was written by a newer GaussiAnimate (version {int(arrays['version'])}; this one "
                 f"reads up to {VERSION}); update the extension to open it."
             )
         values = {

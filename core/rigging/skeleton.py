@@ -91,9 +91,12 @@ def fit_structure(
     """
     fit = improve(body, fit, rounds=4)
     fit = prune(body, fit, progress=progress)
-    fit = grow(body, fit, VISIBLE_GAIN, 0.5 * budget, progress=progress)
-    fit = grow(body, fit, MIN_GAIN, 0.8 * budget, progress=progress)
-    fit = reroot(body, reattach(body, fit), center)
+    for _ in range(3):
+        fit = grow(body, fit, VISIBLE_GAIN, 0.5 * budget, progress=progress)
+        fit = grow(body, fit, MIN_GAIN, 0.8 * budget, progress=progress)
+        fit = reroot(body, reattach(body, fit), center)
+        if rms_error(body.stats, fit) < 0.8 * budget:
+            break
     fit = prune(body, fit, 0.8 * budget, progress=progress)
     fit = improve(body, fit, rounds=4)
     fit = grow(body, fit, 0.0, 0.9 * budget, progress=progress)
@@ -103,7 +106,7 @@ def fit_structure(
 def _pose_all_frames(
     stats: LbsStatistics, fit: SkeletonFit, fitted: NDArray[np.intp], progress: Progress
 ) -> SkeletonFit:
-    """Poses of all frames: the better of the fits from the points' orientations and the nearest fitted frame."""
+    """Poses of all frames: the better fit of two starts, orientations and nearest fitted frame."""
     nearest = np.abs(np.arange(len(stats.energy))[:, None] - fitted).argmin(axis=1)
     starts = (None, fit.poses.rotations[nearest])
     fits = [

@@ -26,6 +26,7 @@ F64 = NDArray[np.float64]
 MIN_GAIN = 3e-3  # a joint must lower the RMS error of its own points by this much of the box diagonal
 LEAST_SHARE = 0.02
 LEAST_CONTACTS = 4
+FARTHEST = 0.08  # of the diagonal: how far the motion may take a joint from its anchor
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ def improve(body: Body, fit: SkeletonFit, rounds: int = 1, iterations: int = 4) 
         binding = rebind(body.stats, fit.transforms(), fit.bone_joints, allowed)
         anchors = joint_anchors(body, fit, binding)
         positions = place_joints(body.stats, fit.tree, binding, fit.poses, anchors)
+        away = positions - anchors
+        distance = np.linalg.norm(away, axis=1, keepdims=True)
+        positions[1:] = (anchors + away * np.minimum(1, FARTHEST / np.maximum(distance, 1e-12)))[1:]
         positions[1:] = body.interior.pull_inside(positions[1:], anchors[1:])
         tree = replace(fit.tree, positions=positions)
         poses = fit_poses(body.stats, tree, binding, fit.poses.rotations, iterations=iterations)
