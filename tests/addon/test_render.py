@@ -6,9 +6,11 @@ from dataclasses import replace
 import bpy
 import numpy as np
 import pytest
+from mathutils import Euler, Matrix
 from rigs import make_cloud
 from test_rig_object import rigged
 
+from gaussianimate.core.deform.transforms import transform_cloud
 from gaussianimate.gaussianimate_addon.point_cloud import NATIVE_SPLATS, cloud_to_point_cloud
 from gaussianimate.gaussianimate_addon.rig_object import remove_rig
 
@@ -85,6 +87,33 @@ def test_replay_and_playback_render_alike(scene, picture):
     for a, b in zip(replayed, picture(1, 3), strict=True):
         assert (silhouette(a) != silhouette(b)).mean() < 0.01
         assert np.abs(a - b).mean() < 0.01
+
+
+@pytest.mark.skipif(not NATIVE_SPLATS, reason="this Blender has no native splats (5.3 and later have)")
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_blender_turns_colours_with_the_object_as_we_bake_them(scene, picture, degree):
+    ball = replace(
+        make_cloud(1, degree=degree, seed=degree),
+        positions=np.float32([[1.5, 0, 0]]),
+        scales=np.full((1, 3), 0.8, np.float32),
+        opacities=np.ones(1, np.float32),
+    )
+    there = Matrix.Translation((1.5, 0, 0))
+    turn = there @ Euler((0.5, 1, 2)).to_matrix().to_4x4() @ there.inverted()
+
+    def colour(cloud, matrix):
+        object = bpy.data.objects.new("ball", cloud_to_point_cloud(cloud, "ball"))
+        scene.collection.objects.link(object)
+        object.matrix_world = matrix
+        (shown,) = picture(1, 1)
+        bpy.data.objects.remove(object)
+        return shown[46:50, 46:50, :3].mean(axis=(0, 1))
+
+    still = colour(ball, Matrix.Identity(4))
+    turned = colour(ball, turn)
+    baked = colour(transform_cloud(ball, np.array(turn, np.float64)), Matrix.Identity(4))
+    assert np.abs(turned - still).max() > 0.05
+    np.testing.assert_allclose(turned, baked, atol=0.02)
 
 
 @pytest.mark.skipif(NATIVE_SPLATS, reason="this Blender draws splats itself")
