@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from .kabsch import F64
+from .kabsch import F64, kabsch
 from .motion_matrix import MotionMatrix, rigid_bone
 
 
@@ -29,12 +31,21 @@ class BoneSolver:
         second = self.second.reshape(len(flat), len(flat))
         return max(float(np.vdot(flat, second @ flat - 2 * moments)) + self.energy, 0.0)
 
-    def sweep(self, bones: F64) -> F64:
-        """Return bones (B, 4, 3F), each in turn replaced by the best one while the others rest (Gauss-Seidel)."""
+    def sweep(self, bones: F64, tick: Callable[[], None] = lambda: None) -> F64:
+        """Return bones (B, 4, 3F), each in turn replaced by the best while the others rest (Gauss-Seidel)."""
         bones = bones.copy()
         flat = bones.reshape(-1, bones.shape[-1])  # a view
         for j in np.flatnonzero(self.alive):
+            tick()
             second = self.second[j, :, j]
             others = self.second[j].reshape(4, -1) @ flat - second @ bones[j]
             bones[j] = rigid_bone(self.moments[j] - others, second)
         return bones
+
+
+def nearest_rigid(bones: F64) -> F64:
+    """Return bones (B, 4, 3F) with the upper part of every frame replaced by the nearest rotation."""
+    out = bones.reshape(len(bones), 4, -1, 3).copy()
+    linear = np.swapaxes(out[:, :3], 1, 2) + np.eye(3)  # (B, F, 3, 3), transposed R
+    out[:, :3] = np.swapaxes(np.swapaxes(kabsch(linear), -1, -2) - np.eye(3), 1, 2)
+    return out.reshape(bones.shape)

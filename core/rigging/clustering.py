@@ -1,8 +1,8 @@
 """Motion clustering: points that move rigidly together.
 
-Clusters are added where they lower the error most and refined by expectation-maximisation (appendix A of
-GaussiAnimate; Le & Deng 2012, section 4.3, cluster by splitting likewise). A new cluster's motion is chosen among
-rigid fits to small neighbourhoods all over the object, so that one look at all of them finds the best split anywhere.
+Clusters are added where they lower the error most and refined by expectation-maximisation, as by Le & Deng
+(2012, section 4.3), who split clusters. A new cluster's motion is chosen here among rigid fits to small
+neighbourhoods all over the object, so that one look at all of them finds the best split anywhere.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from .sampling import farthest_points
 MIN_POINTS = 4  # fewer do not fix a rigid motion reliably
 NEIGHBOURS = 12
 CANDIDATES = 200
-EM_ROUNDS = 10
-REST_ERROR = 1e-6  # root mean square error, relative to the box diagonal, that counts as none
+EM_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,13 @@ class MotionClusters:
 
     labels : (N,) int, cluster of each point
     bones : (B, 4, 3F) float64, motion of each cluster (see :class:`MotionMatrix`)
+    candidates : (D, 4, 3F) float64, the local motions that clusters were chosen from
     history : squared error over all points and frames after each accepted step, strictly decreasing
     """
 
     labels: NDArray[np.intp]
     bones: F64
+    candidates: F64
     history: tuple[float, ...]
 
 
@@ -57,25 +58,38 @@ def cluster_motion(rest: NDArray, frames: NDArray, max_clusters: int = 50) -> tu
 
 
 def candidate_motions(motion: MotionMatrix, count: int = CANDIDATES, neighbours: int = NEIGHBOURS) -> F64:
-    """Return (D, 4, 3F) rigid motions of small neighbourhoods, evenly spread over the points."""
+    """Return (D, 4, 3F) rigid motions of small neighbourhoods, evenly spread over the points.
+
+    Each is fitted to a point and its neighbours, then again to the two thirds of them that it fits best: a
+    neighbourhood may reach over to another part.
+    """
     from scipy.spatial import cKDTree
 
-    seeds = farthest_points(motion.points, count)
-    near = cKDTree(motion.points).query(motion.points[seeds], min(neighbours, len(motion)))[1]
-    return np.stack([_local_motion(motion.take(np.atleast_1d(rows))) for rows in near])
+    neighbours = min(neighbours, len(motion))
+    seeds = farthest_points(motion.points, min(count, len(motion) // MIN_POINTS))
+    near = cKDTree(motion.points).query(motion.points[seeds], neighbours)[1].reshape(len(seeds), neighbours)
+    bones = _fit_patches(motion, near)
+    misses = motion.homogeneous[near] @ bones - motion.displacements[near]
+    order = np.vecdot(misses, misses).argsort(1, kind="stable")[:, : max(MIN_POINTS, 2 * neighbours // 3)]
+    return _fit_patches(motion, np.take_along_axis(near, order, 1))
 
 
-def _local_motion(patch: MotionMatrix) -> F64:
-    """Fit (4, 3F) to the patch, then again to the two thirds it fits best: a patch may reach over to another part."""
-    bone = fit_points(patch)
-    keep = max(MIN_POINTS, 2 * len(patch) // 3)
-    return fit_points(patch.take(patch.single_errors(bone[None])[:, 0].argsort(kind="stable")[:keep]))
+def _fit_patches(motion: MotionMatrix, rows: NDArray[np.intp]) -> F64:
+    """Return the rigid bones (D, 4, 3F) of patches of points (D, K)."""
+    points = motion.homogeneous[rows]
+    across = np.swapaxes(points, 1, 2)
+    return rigid_bone(across @ motion.displacements[rows], across @ points)
 
 
-def fit_points(patch: MotionMatrix) -> F64:
-    """Return the rigid bone (4, 3F) of all points."""
-    points = patch.homogeneous
-    return rigid_bone(points.T @ patch.displacements, points.T @ points)
+def _fit_clusters(motion: MotionMatrix, labels: NDArray[np.intp], count: int) -> F64:
+    """Return the rigid bones (B, 4, 3F) of clusters, each of at least one point."""
+    moments = np.empty((count, 4, motion.displacements.shape[1]))
+    second = np.empty((count, 4, 4))
+    for b in range(count):
+        rows = np.flatnonzero(labels == b)
+        points = motion.homogeneous[rows]
+        moments[b], second[b] = points.T @ motion.displacements[rows], points.T @ points
+    return rigid_bone(moments, second)
 
 
 def cluster(
@@ -85,9 +99,10 @@ def cluster(
 
     A cluster is added as long as that lowers the error by more than ``stop_relative`` of it.
     """
-    floor = rest_floor(motion)
+    floor = motion.floor
     errors = motion.energy[:, None]  # one cluster: the motion of the whole is the alignment's
     bones = np.zeros((1, 4, motion.displacements.shape[1]))
+    candidates = bones
     history = [float(errors.sum())]
     if max_clusters > 1 and history[0] > floor and len(motion) >= 2 * MIN_POINTS:
         candidates = candidate_motions(motion)
@@ -108,13 +123,7 @@ def cluster(
             bones, errors = grown, grown_errors
             history.append(total)
     progress("Motion clusters", 1.0)
-    return MotionClusters(errors.argmin(1), bones, tuple(history))
-
-
-def rest_floor(motion: MotionMatrix) -> float:
-    """Return the squared error, over all points and frames, that counts as none."""
-    diagonal = float(np.linalg.norm(np.ptp(motion.points, axis=0)))
-    return len(motion) * motion.frame_count * (REST_ERROR * diagonal) ** 2
+    return MotionClusters(errors.argmin(1), bones, candidates, tuple(history))
 
 
 def _best_additions(options: F64, current: F64, count: int) -> list[int]:
@@ -138,7 +147,7 @@ def _expectation_maximisation(motion: MotionMatrix, bones: F64) -> tuple[F64, F6
             keep = np.arange(len(bones)) != counts.argmin()
             bones, errors = bones[keep], errors[:, keep]
             continue
-        bones = np.stack([fit_points(motion.take(labels == b)) for b in range(len(bones))])
+        bones = _fit_clusters(motion, labels, len(bones))
         errors = motion.single_errors(bones)
         if errors.min(1).sum() > before * (1 - 1e-3):
             break

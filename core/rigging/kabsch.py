@@ -17,7 +17,7 @@ def kabsch(covariance: F64) -> F64:
 
     Returns
     -------
-    (..., 3, 3) float64, proper rotations with ``q ~ R p``, also where H is singular (collinear points, or none).
+    (..., 3, 3) float64, proper rotations with ``q ~ R p``, also where H is singular (points on a line).
     """
     u, _, vt = np.linalg.svd(covariance)
     u[..., :, 2] *= np.where(np.linalg.det(u @ vt) < 0, -1.0, 1.0)[..., None]
@@ -39,8 +39,10 @@ def fit_rigid(rest: F64, frames: NDArray, weights: F64 | None = None) -> F64:
     """
     share = np.full(len(rest), 1 / len(rest)) if weights is None else weights / weights.sum()
     centre = share @ rest
-    moved = np.matvec(np.swapaxes(frames, 1, 2).astype(np.float64), share)  # (F, 3)
-    offsets = (rest - centre) * share[:, None]
     # The moved points need no centring: the offsets at rest sum to zero.
-    rotation = kabsch(np.einsum("na,fnb->fab", offsets, frames, optimize=True))
-    return np.concatenate([rotation, (moved - rotation @ centre)[..., None]], -1)
+    columns = np.concatenate([(rest - centre) * share[:, None], share[:, None]], 1).T  # (4, N)
+    sums = np.stack(
+        [columns @ frame for frame in frames]
+    )  # (F, 4, 3): one frame at a time in double precision
+    rotation = kabsch(sums[:, :3])
+    return np.concatenate([rotation, (sums[:, 3] - rotation @ centre)[..., None]], -1)

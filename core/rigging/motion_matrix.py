@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from .kabsch import F64, fit_rigid, kabsch
 
+# Root mean square errors, relative to the box diagonal.
+NO_ERROR = 1e-6  # counts as none
+RIGID = 5e-4  # of every point: millimetres rounded to 1/2048 m on the scale of a person
+
 
 @dataclass(frozen=True)
 class Alignment:
@@ -34,7 +38,7 @@ class Alignment:
         return MotionMatrix.of(points, np.ascontiguousarray(local.transpose(1, 0, 2)))
 
     def world(self, bones: F64) -> F64:
-        """Return bones (B, 4, 3F) of the matrix as transforms (B, F, 3, 4) from the caller's rest to his frames."""
+        """Return bones (B, 4, 3F) of the matrix as transforms (B, F, 3, 4) from rest to each frame."""
         local = bones.reshape(len(bones), 4, -1, 3).transpose(0, 2, 3, 1).copy()  # (B, F, 3, 4)
         local[..., :3] += np.eye(3)
         out = self.motion[:, :, :3] @ local
@@ -55,9 +59,9 @@ class MotionMatrix:
     """N points as displacements over F frames.
 
     Displacements rather than positions, relative to the motion of the whole: blend weights sum to one, so the
-    error of a skinning is the same, and squared errors can be taken as differences of large sums without loss.
-    A *bone* here is a (4, 3F) matrix ``U`` with ``displacement = [p, 1] U``; its upper 3 x 3 block of each frame
-    is ``R^T - I``.
+    error of a skinning is the same, and squared errors can be taken as differences of large sums without
+    loss. A *bone* here is a (4, 3F) matrix ``U`` with ``displacement = [p, 1] U``; its upper 3 x 3 block of
+    each frame is ``R^T - I``.
 
     homogeneous : (N, 4) float64, rows [p, 1]
     displacements : (N, 3F) float64, frame by frame x, y, z
@@ -92,9 +96,33 @@ class MotionMatrix:
         """Return the matrix of the given rows (mask (N,) or indices (M,))."""
         return MotionMatrix(self.homogeneous[rows], self.displacements[rows], self.energy[rows])
 
-    def correlate(self, bones: F64) -> F64:
-        """Return (N, B): inner products of each point's displacement with that under each bone (B, 4, 3F)."""
-        flat = self.displacements @ bones.reshape(-1, bones.shape[-1]).T
+    @property
+    def diagonal(self) -> float:
+        """Length of the diagonal of the box around the points at rest."""
+        return float(np.linalg.norm(np.ptp(self.points, axis=0)))
+
+    @property
+    def floor(self) -> float:
+        """Squared error, over all points and frames, that counts as none."""
+        return len(self) * self.frame_count * (NO_ERROR * self.diagonal) ** 2
+
+    @property
+    def rigid(self) -> bool:
+        """Whether the points move as one, but for what rounding of coordinates explains."""
+        return bool(self.energy.max() <= self.frame_count * (RIGID * self.diagonal) ** 2)
+
+    def take_frames(self, frames: NDArray[np.intp]) -> MotionMatrix:
+        """Return the matrix of some frames only."""
+        flat = self.displacements.reshape(len(self), -1, 3)[:, frames].reshape(len(self), -1)
+        return MotionMatrix(self.homogeneous, flat, np.vecdot(flat, flat))
+
+    def correlate(self, bones: F64, displacements: F64 | None = None) -> F64:
+        """Return (N, B): inner products of each point's displacement with that under each bone (B, 4, 3F).
+
+        ``displacements`` (N, 3F) stand in for the matrix's own, where given.
+        """
+        rows = self.displacements if displacements is None else displacements
+        flat = rows @ bones.reshape(-1, bones.shape[-1]).T
         return np.einsum("nba,na->nb", flat.reshape(len(self), len(bones), 4), self.homogeneous)
 
     def single_errors(self, bones: F64) -> F64:
@@ -107,7 +135,8 @@ class MotionMatrix:
 def rigid_bone(moments: F64, second: F64) -> F64:
     """Return the rigid bone that best explains weighted points, in closed form.
 
-    Minimises ``sum_i |d_i - w_i [p_i, 1] U|^2`` from its sums (Le & Deng 2012, section 4.2; all frames at once).
+    Minimises ``sum_i |d_i - w_i [p_i, 1] U|^2`` from its sums (Le & Deng 2012, section 4.2; all frames at
+    once).
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ _LEVELS = 10  # bits an axis: cells of a thousandth of the box
 def stratified_subset(points: NDArray, count: int) -> NDArray[np.intp]:
     """Return up to ``count`` rows of points (N, 3), ascending, spread like the points themselves.
 
-    The points are walked along a space-filling curve (Morton order) at even steps, so that every neighbourhood gives
-    its share. The choice depends on where points are, not on their order.
+    The points are walked along a space-filling curve (Morton order) at even steps, so that every
+    neighbourhood gives its share. The choice depends on where points are, not on their order.
     """
     total = len(points)
     if total <= count:
@@ -29,7 +29,7 @@ def stratified_subset(points: NDArray, count: int) -> NDArray[np.intp]:
 
 
 def farthest_points(points: NDArray, count: int) -> NDArray[np.intp]:
-    """Return up to ``count`` rows of points (N, 3), each as far as possible from those before (Gonzalez 1985)."""
+    """Return up to ``count`` rows of points (N, 3), each farthest from those before (Gonzalez 1985)."""
     distance = ((points - points.mean(0)) ** 2).sum(1)
     rows: list[int] = []
     for _ in range(min(count, len(points))):

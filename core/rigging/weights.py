@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -10,16 +11,17 @@ from numpy.typing import NDArray
 from .kabsch import F64
 from .motion_matrix import MotionMatrix
 
-CANDIDATES = 8
-CHUNK = 1024  # points solved at once: their Gram matrices stay in the processor's cache
+CANDIDATES = 6  # bones a point chooses from in one round; those in use are always among them
+FINAL_CANDIDATES = 8
+CHUNK = 512  # points solved at once: their Gram matrices stay in the processor's cache
 _UPPER = np.triu_indices(4)
 
 
 class WeightSolver:
     """Inner products between bones, shared by all points.
 
-    A point's displacement under bone j is ``[p, 1] U_j``, so the Gram matrix of its bones is a quadratic form of p and needs
-    no pass over the frames.
+    A point's displacement under bone j is ``[p, 1] U_j``, so the Gram matrix of its bones is a quadratic form
+    of p and needs no pass over the frames.
 
     bones : (B, 4, 3F) float64
     """
@@ -38,16 +40,27 @@ class WeightSolver:
         monomials = homogeneous[:, _UPPER[0]] * homogeneous[:, _UPPER[1]]
         return (monomials @ self._forms).reshape(len(homogeneous), len(self.bones), len(self.bones))
 
-    def solve(self, motion: MotionMatrix, influences: int, start: F64 | None = None) -> tuple[F64, F64]:
-        """Return weights (N, B) float64 and squared errors (N,), no worse than those of ``start`` (N, B)."""
+    def solve(
+        self,
+        motion: MotionMatrix,
+        influences: int,
+        start: F64 | None = None,
+        candidates: int = CANDIDATES,
+        tick: Callable[[], None] = lambda: None,
+    ) -> tuple[F64, F64]:
+        """Return weights (N, B) float64 and squared errors (N,), no worse than those of ``start`` (N, B).
+
+        Without a start, points begin with their best single bone and choose their bones again three times.
+        """
         weights, errors = np.empty((len(motion), len(self.bones))), np.empty(len(motion))
         right = motion.correlate(self.bones)
         for first in range(0, len(motion), CHUNK):
             rows = slice(first, first + CHUNK)
+            tick()
             gram = self.gram(motion.homogeneous[rows])
             old = _best_single(gram, right[rows]) if start is None else start[rows]
             for _ in range(1 if start is not None else 3):
-                old = improve(gram, right[rows], old, influences)
+                old = improve(gram, right[rows], old, influences, candidates)
             weights[rows] = old
             errors[rows] = quadratic(gram, right[rows], old)
         return weights, np.maximum(errors + motion.energy, 0)
@@ -58,10 +71,10 @@ def quadratic(gram: F64, right: F64, weights: F64) -> F64:
     return np.vecdot(weights, np.matvec(gram, weights) - 2 * right)
 
 
-def improve(gram: F64, right: F64, weights: F64, influences: int) -> F64:
-    """Return weights (N, B) at least as good, over each point's own and its most promising other bones."""
+def improve(gram: F64, right: F64, weights: F64, influences: int, choice: int = CANDIDATES) -> F64:
+    """Return weights (N, B) at least as good, over a point's own and most promising bones."""
     rows = np.arange(len(right))[:, None]
-    candidates = _candidates(gram, right, weights, min(CANDIDATES, right.shape[1]))
+    candidates = _candidates(gram, right, weights, min(choice, right.shape[1]))
     small = gram[rows[..., None], candidates[:, :, None], candidates[:, None, :]]
     found = np.zeros_like(weights)
     found[rows, candidates] = solve_simplex(small, right[rows, candidates], influences)
@@ -91,8 +104,8 @@ def _candidates(gram: F64, right: F64, weights: F64, count: int) -> NDArray[np.i
 def solve_simplex(gram: F64, right: F64, influences: int) -> F64:
     """Return the exact minimiser of ``w^T G w - 2 w^T r`` with w >= 0, sum 1 and few non-zeros.
 
-    Every support of at most ``influences`` bones is tried; a larger one must be better by more than rounding, so
-    that bones of the same motion do not share a point at random.
+    Every support of at most ``influences`` bones is tried; a larger one must be better by more than rounding,
+    so that bones of the same motion do not share a point at random.
 
     Parameters
     ----------
@@ -123,7 +136,7 @@ def solve_simplex(gram: F64, right: F64, influences: int) -> F64:
 
 
 def _solve_supports(g: F64, r: F64, supports: NDArray[np.intp]) -> tuple[F64, F64]:
-    """Solve each support (S, s) for all points: values (S, N), infinite where infeasible, and weights (s, S, N)."""
+    """Solve each support (S, s): values (S, N), infinite where infeasible, and weights (s, S, N)."""
     base, others = supports[:, 0], supports[:, 1:].T  # (S,), (s - 1, S)
     anchor, anchor_right = g[base, base], r[base]
     toward = [g[base, b] for b in others]

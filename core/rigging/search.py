@@ -1,0 +1,96 @@
+"""The search for the bones of a motion matrix: clusters, alternation, exchange; first coarse, then on all."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..progress import Progress, no_progress
+from .alternation import Fit, fit_to_bones, refine
+from .bones import BoneSolver
+from .clustering import cluster
+from .exchange import ROUNDS_PER_TRIAL, Exchange
+from .kabsch import F64
+from .motion_matrix import MotionMatrix
+from .sampling import stratified_subset
+
+SEARCH_POINTS = 2000
+SEARCH_FRAMES = 120
+SEARCH_ROUNDS = 8
+CARRY_SWEEPS = 10
+
+
+def find_bones(
+    motion: MotionMatrix, max_bones: int, influences: int, progress: Progress = no_progress
+) -> F64:
+    """Return bones (B, 4, 3F), at most ``max_bones``, whose sparse blends replay the motion best.
+
+    The search runs on few points and frames; what it finds is refined on all of them.
+    """
+    still = np.zeros((1, 4, motion.displacements.shape[1]))
+    if motion.rigid:
+        return still
+    few = _thin(motion)
+    clusters = cluster(few, max_bones, progress)
+    if len(clusters.bones) == 1:
+        return still
+    work = _Work(motion, progress)
+    fit = refine(few, fit_to_bones(few, clusters.bones, influences), influences, SEARCH_ROUNDS, work.tick)
+    fit = Exchange(few, clusters.candidates, influences).search(fit, work.trials, work.tick)
+    work.enter_final()
+    fit = refine(motion, _carry_over(fit, motion, influences), influences, work.final_rounds, work.tick)
+    progress("SSDR", 1.0)
+    return fit.bones
+
+
+class _Work:
+    """How many rounds the fit gets, and how far it is.
+
+    Small captures settle in few rounds, and a round of them is mostly overhead: the effort grows with the
+    data.
+    """
+
+    def __init__(self, motion: MotionMatrix, progress: Progress) -> None:
+        samples = len(motion) * motion.frame_count
+        self.trials = int(np.clip(samples / 1e5, 2, 16))
+        self.final_rounds = int(np.clip(samples / 5e4, 6, 25))
+        self._progress = progress
+        self._searching = SEARCH_ROUNDS + self.trials * ROUNDS_PER_TRIAL
+        self._done = 0
+
+    def tick(self, rounds: int = 0) -> None:
+        """Report, after ``rounds`` more rounds."""
+        self._done += rounds
+        self._progress("SSDR", min(self._done / (self._searching + self.final_rounds), 1.0))
+
+    def enter_final(self) -> None:
+        """The search may have ended early."""
+        self._done = self._searching
+
+
+def _thin(motion: MotionMatrix) -> MotionMatrix:
+    """Return the points and frames to search on."""
+    return motion.take(_search_points(motion)).take_frames(_search_frames(motion))
+
+
+def _search_points(motion: MotionMatrix) -> NDArray[np.intp]:
+    return stratified_subset(motion.points, SEARCH_POINTS)
+
+
+def _search_frames(motion: MotionMatrix) -> NDArray[np.intp]:
+    chosen = min(motion.frame_count, SEARCH_FRAMES)
+    return np.arange(chosen) * motion.frame_count // chosen
+
+
+def _carry_over(fit: Fit, motion: MotionMatrix, influences: int) -> Fit:
+    """Return the fit of the searched points and frames, extended to all those of ``motion``.
+
+    Frames that were left out start from the nearest one searched.
+    """
+    frames = _search_frames(motion)
+    nearest = np.searchsorted((frames[1:] + frames[:-1]) / 2, np.arange(motion.frame_count))
+    bones = fit.bones.reshape(len(fit.bones), 4, -1, 3)[:, :, nearest].reshape(len(fit.bones), 4, -1)
+    solver = BoneSolver(motion.take(_search_points(motion)), fit.weights)
+    for _ in range(CARRY_SWEEPS):
+        bones = solver.sweep(bones)
+    return fit_to_bones(motion, bones, influences)
