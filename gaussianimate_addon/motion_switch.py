@@ -6,6 +6,8 @@ import bpy
 
 # On the armature object: the action that replays the capture, and the one it was last posed with.
 REPLAY, POSE = "gaussianimate_replay", "gaussianimate_pose"
+# Rotation modes the user gave to bones for his pose: the replay is in quaternions.
+MODES = "gaussianimate_rotation_modes"
 
 
 def remember_replay(armature: bpy.types.Object) -> None:
@@ -23,6 +25,10 @@ def is_replaying(armature: bpy.types.Object) -> bool:
 def replay(armature: bpy.types.Object) -> None:
     """Play the capture."""
     _keep_pose(armature)
+    reset_pose(armature)
+    armature[MODES] = {bone.name: bone.rotation_mode for bone in armature.pose.bones}
+    for bone in armature.pose.bones:
+        bone.rotation_mode = "QUATERNION"
     _play(armature, armature[REPLAY])
 
 
@@ -34,6 +40,9 @@ def pose_anew(armature: bpy.types.Object) -> None:
         action.use_fake_user = True  # the user's work outlives a rig that is built again
         armature[POSE] = action
     reset_pose(armature)
+    modes = armature.get(MODES, {})
+    for bone in armature.pose.bones:
+        bone.rotation_mode = modes.get(bone.name, bone.rotation_mode)
     _play(armature, action)
 
 

@@ -186,6 +186,28 @@ def test_pose_anew_and_back_to_the_replay(rigged):
     assert all(bone.matrix_basis.is_identity for bone in armature.pose.bones)
 
 
+def pose_of(armature):
+    evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array([bone.matrix for bone in evaluated.pose.bones])
+
+
+def test_switching_shows_at_once_and_survives_other_rotation_modes(rigged):
+    splats, armature = rigged
+    bpy.context.scene.frame_set(4)
+    replayed = pose_of(armature)
+    ops.set_motion(motion="POSE")
+    rest = pose_of(armature)
+    assert np.abs(rest - replayed).max() > 0.01
+    assert np.allclose(rest, [bone.matrix_local for bone in armature.data.bones], atol=1e-5)
+    bone = armature.pose.bones[0]
+    bone.rotation_mode, bone.rotation_euler, bone.scale = "XYZ", (0.7, 0, 0), (2, 2, 2)
+    bone.keyframe_insert("rotation_euler", frame=4)
+    ops.set_motion(motion="REPLAY")
+    assert np.allclose(pose_of(armature), replayed, atol=1e-5), "nothing of the pose stays"
+    ops.set_motion(motion="POSE")
+    assert bone.rotation_mode == "XYZ" and bone.rotation_euler.x == pytest.approx(0.7)
+
+
 def test_posing_needs_a_rig(imported):
     for operator in (ops.set_motion, ops.reset_pose):
         with pytest.raises(RuntimeError, match="build a rig first"):
