@@ -123,14 +123,18 @@ def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
     )
 
 
-def show_frame(object: bpy.types.Object, frame: int) -> None:
+def show_frame(object: bpy.types.Object, frame: int, frames: CaptureFrames | None = None) -> None:
     """Make capture frame ``frame`` (0-based) the object's rest state (its stored splats).
+
+    Parameters
+    ----------
+    frames : result of `load_frames`, where it was called before
 
     Raises
     ------
     CaptureError : the frame does not exist or is empty.
     """
-    frames = load_frames(object)
+    frames = frames or load_frames(object)
     if not 0 <= frame < len(frames.positions) or not frames.frame_valid[frame]:
         raise CaptureError(f"frame {frame} of '{object.name}' is empty or does not exist; choose another")
     write_cloud(object.data, frame_cloud(frames, point_cloud_to_cloud(object.data), frame))

@@ -12,7 +12,7 @@ from ..core.skinning.skin import Skin
 from .action import replay_action
 from .armature import rig_to_armature
 from .attributes import read_attribute
-from .capture_frames import load_frames
+from .capture_frames import CaptureFrames, load_frames
 from .capture_object import is_capture_object, scene_frame, show_frame
 from .deformer import add_deformer, deformer_armature
 from .modifiers import DEFORM, PLAYBACK, find_modifier, remove_modifier
@@ -30,10 +30,12 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
     ------
     RigError : the rig was not built from this object's splats.
     """
-    _check_fit(object, rig)
+    frames = load_frames(object) if is_capture_object(object) else None
+    _check_fit(object, rig, frames)
     remove_rig(object)
-    if is_capture_object(object):
-        show_frame(object, rig.canonical_frame)
+    if frames is not None:
+        show_frame(object, rig.canonical_frame, frames)
+        del frames
     write_skin(object.data, skin)
     show_playback(object, False)
     armature = rig_to_armature(context, rig, f"{object.name} rig")
@@ -44,17 +46,17 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
     return armature
 
 
-def _check_fit(object: bpy.types.Object, rig: Rig) -> None:
+def _check_fit(object: bpy.types.Object, rig: Rig, frames: CaptureFrames | None) -> None:
     """Raise RigError unless the rig's rest pose is the object's canonical frame."""
     if len(rig.rest) != len(object.data.points):
         raise RigError(
             f"the rig has {len(rig.rest)} splats and '{object.name}' has {len(object.data.points)};"
             " build the rig from this object"
         )
-    rest = read_attribute(object.data, "position")
-    if is_capture_object(object):
-        frames = load_frames(object).positions
-        rest = frames[min(rig.canonical_frame, len(frames) - 1)]
+    if frames is None:
+        rest = read_attribute(object.data, "position")
+    else:
+        rest = frames.positions[min(rig.canonical_frame, len(frames.positions) - 1)]
     if not np.allclose(rest, rig.rest, rtol=0, atol=1e-3 * diagonal(rig.rest)):
         raise RigError(f"the rig's rest pose is not that of '{object.name}'; build the rig from this object")
 
