@@ -13,11 +13,12 @@ from .sampling import stratified_subset
 F64 = NDArray[np.float64]
 SAMPLE = 8000
 NEIGHBOURS = 8
+GAP = 0.04  # of the box diagonal
 
 
 @dataclass(frozen=True)
 class BoneShapes:
-    """Points of the rest pose and the bones that dominate them.
+    """Points of the rest pose and the bones that dominate them, in units of the box diagonal.
 
     points : (P, 3), a sample; bones : (P,) the strongest bone of each
     contacts : (B, B) number of neighbouring points of two bones, symmetric
@@ -45,7 +46,27 @@ class BoneShapes:
         for i, j in ((a[apart], b[apart]), (b[apart], a[apart])):
             np.add.at(contacts, (i, j), 1.0)
             np.add.at(seams, (i, j), midpoints)
-        return cls(points, bones, contacts, seams)
+        shapes = cls(points, bones, contacts, seams)
+        shapes._bridge_gaps()
+        return shapes
+
+    def _bridge_gaps(self) -> None:
+        """Count one contact between bones that are apart by less than `GAP` (rigid parts need not touch)."""
+        count = len(self.contacts)
+        members = [np.flatnonzero(self.bones == bone) for bone in range(count)]
+        for b in range(count):
+            if not len(members[b]):
+                continue
+            distance, nearest = cKDTree(self.points[members[b]]).query(self.points)
+            for a in range(b):
+                if self.contacts[a, b] > 0 or not len(members[a]):
+                    continue
+                gap = distance[members[a]]
+                if gap.min() < GAP:
+                    close = members[a][gap <= 1.5 * gap.min()]
+                    middle = 0.5 * (self.points[close] + self.points[members[b][nearest[close]]]).mean(axis=0)
+                    self.contacts[a, b] = self.contacts[b, a] = 1
+                    self.seams[a, b] = self.seams[b, a] = middle
 
     def component(self, seed: int, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask (B,) of the bones in `among` that hang together with `seed` by contacts."""

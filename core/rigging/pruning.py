@@ -40,8 +40,9 @@ def prune(
         joint = int(np.argmin(costs))
         trial = improve(body, without_joint(fit, joint), iterations=3)
         error = total_error(stats, trial)
-        empty = np.isfinite(limit) and not (fit.bone_joints == joint).any()
-        if (error - base > allowance(stats, fit, joint) and not empty) or base < most < error:
+        empty = base < most < np.inf and not (fit.bone_joints == joint).any()
+        too_dear = error - base > allowance(stats, fit, joint) and not empty
+        if too_dear or error > max(most, 1.001 * base):
             costs[joint] = np.inf
         else:
             kept = np.delete(np.isfinite(costs), joint)
