@@ -15,10 +15,15 @@ from ..core.rotations import affine_inverse, affine_multiply, matrix_to_quaterni
 from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
 
 F64 = NDArray[np.float64]
+MADE_HERE = "gaussianimate_made"  # custom property that marks the actions made here
 
 
 def replay_action(
-    armature: bpy.types.Object, rig: Rig, scene: bpy.types.Scene, frame_start: float | None = None
+    armature: bpy.types.Object,
+    rig: Rig,
+    scene: bpy.types.Scene,
+    frame_start: float | None = None,
+    frame_step: float | None = None,
 ) -> bpy.types.Action:
     """Key skeleton and skin bones so that the armature replays the capture, and make it the current action.
 
@@ -28,9 +33,11 @@ def replay_action(
     Parameters
     ----------
     frame_start : scene frame of capture frame 0, default ``scene.frame_start``
+    frame_step : scene frames a captured frame lasts, default scene rate / capture rate
     """
     start = scene.frame_start if frame_start is None else frame_start
-    frames = start + rig.frames * (scene_fps(scene) / rig.fps)
+    step = scene_fps(scene) / rig.fps if frame_step is None else frame_step
+    frames = start + rig.frames * step
     joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
     motions = joint_motions(rig)
     action, bag = _new_action(armature)
@@ -72,6 +79,7 @@ def joint_motions(rig: Rig) -> F64:
 
 def _new_action(armature: bpy.types.Object) -> tuple[bpy.types.Action, bpy.types.ActionChannelbag]:
     action = bpy.data.actions.new(f"{armature.name} replay")
+    action[MADE_HERE] = True
     slot = action.slots.new(id_type="OBJECT", name=armature.name)
     strip = action.layers.new("Replay").strips.new(type="KEYFRAME")
     animation = armature.animation_data_create()

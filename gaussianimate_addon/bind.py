@@ -122,16 +122,20 @@ def _follow_bones(object: bpy.types.Object, armature: bpy.types.Object, group: b
 
 def _scale_locations(armature: bpy.types.Object, scale: float) -> None:
     """Scale the bones' locations, keyed or not, which Apply leaves in the old unit."""
-    animation = armature.animation_data
-    if animation is not None and animation.action is not None:
-        for layer in animation.action.layers:
-            for strip in layer.strips:
-                bag = strip.channelbag(animation.action_slot)
-                for curve in bag.fcurves if bag is not None else ():
-                    if curve.data_path.startswith("pose.bones") and curve.data_path.endswith(".location"):
-                        _scale_curve(curve, scale)
+    for action in _actions(armature):
+        for strip in (strip for layer in action.layers for strip in layer.strips):
+            for curve in (curve for bag in strip.channelbags for curve in bag.fcurves):
+                if curve.data_path.startswith("pose.bones") and curve.data_path.endswith(".location"):
+                    _scale_curve(curve, scale)
     for bone in armature.pose.bones:
         bone.location *= scale
+
+
+def _actions(armature: bpy.types.Object) -> set[bpy.types.Action]:
+    """Return the action the armature plays and those it keeps in custom properties (replay, pose)."""
+    kept = {value for value in armature.values() if isinstance(value, bpy.types.Action)}
+    playing = armature.animation_data.action if armature.animation_data else None
+    return kept | {playing} if playing is not None else kept
 
 
 def _scale_curve(curve: bpy.types.FCurve, scale: float) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 from ..core.deform.deform import diagonal
 from ..core.errors import RigError
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
-from .action import replay_action
+from .action import MADE_HERE, replay_action
 from .armature import rig_to_armature
 from .attributes import read_attribute
 from .capture_frames import CaptureFrames, load_frames
@@ -17,6 +18,8 @@ from .capture_object import is_capture_object, scene_frame, show_frame
 from .deformer import add_deformer, deformer_armature
 from .modifiers import DEFORM, PLAYBACK, find_modifier, remove_modifier
 from .skin_attributes import write_skin
+
+Parenting = tuple[bpy.types.Object | None, str, str, Matrix]
 
 
 def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, skin: Skin) -> bpy.types.Object:
@@ -32,18 +35,26 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
     """
     frames = load_frames(object) if is_capture_object(object) else None
     _check_fit(object, rig, frames)
+    write_skin(object.data, skin)
     remove_rig(object)
     if frames is not None:
         show_frame(object, rig.canonical_frame, frames)
         del frames
-    write_skin(object.data, skin)
     show_playback(object, False)
     armature = rig_to_armature(context, rig, f"{object.name} rig")
     _take_place(context, object, armature)
     add_deformer(object, armature)
-    replay_action(armature, rig, context.scene, frame_start=scene_frame(object, 0))
+    replay_action(armature, rig, context.scene, *_timing(object))
     context.view_layer.update()
     return armature
+
+
+def _timing(object: bpy.types.Object) -> tuple[float | None, float | None]:
+    """Return scene frame of the first frame and scene frames a frame lasts, None twice without playback."""
+    if find_modifier(object, PLAYBACK) is None:
+        return None, None
+    start = scene_frame(object, 0)
+    return start, scene_frame(object, 1) - start
 
 
 def _check_fit(object: bpy.types.Object, rig: Rig, frames: CaptureFrames | None) -> None:
@@ -66,14 +77,15 @@ def remove_rig(object: bpy.types.Object) -> None:
     armature = deformer_armature(object)
     remove_modifier(object, DEFORM)
     if armature is not None:
-        world = object.matrix_world.copy()
+        world, parenting = object.matrix_world.copy(), _parenting(armature)
         action = armature.animation_data.action if armature.animation_data else None
         data = armature.data
         bpy.data.objects.remove(armature)
+        _set_parenting(object, parenting)
         object.matrix_world = world
         if data.users == 0:
             bpy.data.armatures.remove(data)
-        if action is not None and action.users == 0:
+        if action is not None and action.users == 0 and MADE_HERE in action:  # never an action of the user's
             bpy.data.actions.remove(action)
     show_playback(object, True)
 
@@ -89,10 +101,17 @@ def _take_place(context: bpy.types.Context, object: bpy.types.Object, armature: 
     """Put the armature where the object is, under its parent, and the object under the armature."""
     context.view_layer.update()
     world = object.matrix_world.copy()
-    armature.parent, armature.matrix_parent_inverse = object.parent, object.matrix_parent_inverse.copy()
+    _set_parenting(armature, _parenting(object))
     armature.matrix_world = world
     context.view_layer.update()
-    object.parent = armature
-    object.matrix_parent_inverse = armature.matrix_world.inverted_safe()
+    _set_parenting(object, (armature, "OBJECT", "", armature.matrix_world.inverted_safe()))
     object.matrix_world = world
     context.view_layer.update()
+
+
+def _parenting(object: bpy.types.Object) -> Parenting:
+    return object.parent, object.parent_type, object.parent_bone, object.matrix_parent_inverse.copy()
+
+
+def _set_parenting(object: bpy.types.Object, parenting: Parenting) -> None:
+    object.parent, object.parent_type, object.parent_bone, object.matrix_parent_inverse = parenting

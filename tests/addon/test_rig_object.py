@@ -15,6 +15,7 @@ from gaussianimate.core.errors import Cancelled, RigError
 from gaussianimate.gaussianimate_addon.bake import bake_sequence, posed_cloud
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object, source_matrix
 from gaussianimate.gaussianimate_addon.deformer import bind_is_stale, deformer_armature
+from gaussianimate.gaussianimate_addon.modifiers import PLAYBACK, find_modifier, set_input
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig, remove_rig
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 
@@ -96,6 +97,50 @@ def test_removing_the_rig_brings_playback_back(scene):
     remove_rig(object)
     scene.frame_set(4)
     assert_equal_bits(evaluated(object), deform_cloud(cloud, skin, rig.bone_transforms[3]))
+
+
+def test_an_action_of_the_users_survives_rigging_anew(scene):
+    object, armature, rig, skin, _ = rigged(scene)
+    own = bpy.data.actions.new("my dance")
+    armature.animation_data.action = own
+    apply_rig(bpy.context, object, rig, skin)
+    assert bpy.data.actions.get("my dance") == own
+
+
+def test_parents_are_kept(scene):
+    cloud = make_cloud(150)
+    rig = make_rig(cloud)
+    capture = make_capture(cloud, rig)
+    object = create_capture_object(bpy.context, capture, capture.load_cloud(0), "y")
+    empty = bpy.data.objects.new("empty", None)
+    scene.collection.objects.link(empty)
+    object.parent = empty
+    empty.matrix_world = Matrix.Translation((1, 2, 3)) @ Matrix.Scale(2, 4)
+    bpy.context.view_layer.update()
+    place = np.array(object.matrix_world)
+    armature = apply_rig(bpy.context, object, rig, make_skin_of(rig))
+    assert armature.parent == empty and object.parent == armature
+    np.testing.assert_allclose(np.array(object.matrix_world), place, atol=1e-5)
+    empty.location.x += 5
+    bpy.context.view_layer.update()
+    assert_equal_bits(evaluated(object), cloud)
+    remove_rig(object)
+    bpy.context.view_layer.update()
+    assert object.parent == empty
+    np.testing.assert_allclose(np.array(object.matrix_world)[:3, 3], place[:3, 3] + [5, 0, 0], atol=1e-5)
+
+
+def test_replay_keeps_the_time_of_playback(scene):
+    cloud = make_cloud(150)
+    rig = make_rig(cloud)
+    capture = make_capture(cloud, rig)
+    object = create_capture_object(bpy.context, capture, capture.load_cloud(0), "y")
+    set_input(find_modifier(object, PLAYBACK), "Frame Step", 2.0)
+    set_input(find_modifier(object, PLAYBACK), "Start Frame", 10.0)
+    apply_rig(bpy.context, object, rig, make_skin_of(rig))
+    for f in (0, 3, 7):
+        scene.frame_set(10 + 2 * f)
+        assert_same_splats(evaluated(object), capture.load_cloud(f))
 
 
 def test_skin_is_read_back(scene):
