@@ -149,6 +149,29 @@ def test_native_apply_on_the_armature_is_noticed_and_mended(scene, bound, frame)
     assert_same_splats(world_cloud(object), before)
 
 
+@pytest.mark.parametrize("apply", [native_apply, apply_transform])
+def test_apply_on_the_splats_under_their_armature(scene, apply):
+    object, armature, *_ = rigged(scene, axis="-y", world=CROOKED)
+    scene.frame_set(3)
+    before = world_cloud(object)
+    exported = posed_cloud(depsgraph(), object)
+    apply(object)
+    rebind(object)
+    assert object.parent == armature and bind_is_stale(object) is None
+    assert_same_splats(world_cloud(object), before)
+    assert_same_splats(posed_cloud(depsgraph(), object), exported)
+
+
+def test_native_apply_on_the_armature_above_its_splats(scene):
+    object, armature, *_ = rigged(scene, axis="-y", world=CROOKED)
+    scene.frame_set(3)
+    before = world_cloud(object)
+    native_apply(armature)
+    rebind(object)
+    scene.frame_set(3)
+    assert_same_splats(world_cloud(object), before)
+
+
 def test_uneven_scale_of_the_armature_cannot_be_mended_and_says_so(scene, bound):
     object, armature = bound
     armature.matrix_world = UNEVEN
