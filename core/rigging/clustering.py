@@ -63,15 +63,36 @@ def candidate_motions(motion: MotionMatrix, count: int = CANDIDATES, neighbours:
     Each is fitted to a point and its neighbours, then again to the two thirds of them that it fits best: a
     neighbourhood may reach over to another part.
     """
+    near = _neighbourhoods(motion, count, neighbours)
+    bones = _fit_patches(motion, near)
+    misses = motion.homogeneous[near] @ bones - motion.displacements[near]
+    order = np.vecdot(misses, misses).argsort(1, kind="stable")[:, : max(MIN_POINTS, 2 * near.shape[1] // 3)]
+    return _fit_patches(motion, np.take_along_axis(near, order, 1))
+
+
+def _neighbourhoods(motion: MotionMatrix, count: int, neighbours: int) -> NDArray[np.intp]:
+    """Return rows (D, K) of points with their nearest neighbours, evenly spread."""
     from scipy.spatial import cKDTree
 
     neighbours = min(neighbours, len(motion))
-    seeds = farthest_points(motion.points, min(count, len(motion) // MIN_POINTS))
-    near = cKDTree(motion.points).query(motion.points[seeds], neighbours)[1].reshape(len(seeds), neighbours)
-    bones = _fit_patches(motion, near)
-    misses = motion.homogeneous[near] @ bones - motion.displacements[near]
-    order = np.vecdot(misses, misses).argsort(1, kind="stable")[:, : max(MIN_POINTS, 2 * neighbours // 3)]
-    return _fit_patches(motion, np.take_along_axis(near, order, 1))
+    seeds = farthest_points(motion.points, max(1, min(count, len(motion) // MIN_POINTS)))
+    near = cKDTree(motion.points).query(motion.points[seeds], neighbours)[1]
+    return np.reshape(near, (len(seeds), neighbours))
+
+
+def moves_as_one(motion: MotionMatrix) -> bool:
+    """Whether the motion of the whole explains everything but rounding.
+
+    Rounded coordinates stray little, and each point for itself: a rigid motion of a neighbourhood explains no
+    more of that than its degrees of freedom, a sixth, whereas of a true motion it explains most.
+    """
+    if motion.energy.sum() <= motion.floor:
+        return True
+    if not motion.nearly_rigid:
+        return False
+    near = _neighbourhoods(motion, CANDIDATES, NEIGHBOURS)
+    misses = motion.homogeneous[near] @ _fit_patches(motion, near) - motion.displacements[near]
+    return bool(np.vecdot(misses, misses).sum() > 0.5 * motion.energy[near].sum())
 
 
 def _fit_patches(motion: MotionMatrix, rows: NDArray[np.intp]) -> F64:

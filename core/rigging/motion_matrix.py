@@ -107,8 +107,8 @@ class MotionMatrix:
         return len(self) * self.frame_count * (NO_ERROR * self.diagonal) ** 2
 
     @property
-    def rigid(self) -> bool:
-        """Whether the points move as one, but for what rounding of coordinates explains."""
+    def nearly_rigid(self) -> bool:
+        """Whether no point strays from the motion of the whole by more than rounded coordinates may."""
         return bool(self.energy.max() <= self.frame_count * (RIGID * self.diagonal) ** 2)
 
     def take_frames(self, frames: NDArray[np.intp]) -> MotionMatrix:

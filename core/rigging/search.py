@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..progress import Progress, no_progress
 from .alternation import Fit, fit_to_bones, refine
 from .bones import BoneSolver
-from .clustering import cluster
+from .clustering import cluster, moves_as_one
 from .exchange import ROUNDS_PER_TRIAL, Exchange
 from .kabsch import F64
 from .motion_matrix import MotionMatrix
@@ -28,9 +28,9 @@ def find_bones(
     The search runs on few points and frames; what it finds is refined on all of them.
     """
     still = np.zeros((1, 4, motion.displacements.shape[1]))
-    if motion.rigid:
-        return still
     few = _thin(motion)
+    if moves_as_one(few):
+        return still
     clusters = cluster(few, max_bones, progress)
     if len(clusters.bones) == 1:
         return still

@@ -150,6 +150,6 @@ def _notes(motion: MotionMatrix, frames: NDArray, bones: int) -> tuple[str, ...]
         return ()
     if max(float(np.abs(frame - frames[0]).max()) for frame in frames) <= STILL * motion.diagonal:
         return ("No motion: all frames are alike, 1 bone holds everything.",)
-    if motion.rigid:
+    if motion.nearly_rigid:
         return ("The motion is rigid, 1 bone found.",)
     return (f"{len(motion)} points that move apart are too few for more than 1 bone.",)

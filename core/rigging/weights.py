@@ -146,7 +146,9 @@ def _solve_supports(g: F64, r: F64, supports: NDArray[np.intp]) -> tuple[F64, F6
         for i, b in enumerate(others)
     ]
     value = anchor - 2 * anchor_right
-    steps = _eliminate(d, q)
+    # Bones of the same motion differ by rounding alone: keep them solvable, and out of larger supports.
+    rounding = [1e-14 * (anchor + g[b, b]) + 1e-300 for b in others]
+    steps = _eliminate(d, q, rounding)
     for step, rhs in zip(steps, q, strict=True):
         value = value - step * rhs
     first = 1 - sum(steps) if steps else np.ones_like(value)
@@ -155,13 +157,12 @@ def _solve_supports(g: F64, r: F64, supports: NDArray[np.intp]) -> tuple[F64, F6
     return np.where(feasible, value, np.inf), solution
 
 
-def _eliminate(d: list[list[F64 | None]], q: list[F64]) -> list[F64]:
-    """Solve the symmetric systems d v = q (upper part given, at most 3 x 3) elementwise, without pivoting."""
+def _eliminate(d: list[list[F64 | None]], q: list[F64], rounding: list[F64]) -> list[F64]:
+    """Solve the symmetric systems (d + rounding) v = q (upper part given, at most 3 x 3) elementwise."""
     size = len(q)
     d, q = [row[:] for row in d], q[:]
-    tiny = [1e-12 * d[i][i] + 1e-300 for i in range(size)]  # keeps equal bones solvable
     for i in range(size):
-        d[i][i] = np.maximum(d[i][i], 0) + tiny[i]
+        d[i][i] = np.maximum(d[i][i], 0) + rounding[i]
         for j in range(i + 1, size):
             factor = d[i][j] / d[i][i]
             for k in range(j, size):

@@ -13,3 +13,12 @@ def shapes():
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def chains():
+    """The module chains.py beside this file."""
+    spec = spec_from_file_location("chains", Path(__file__).with_name("chains.py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
