@@ -11,7 +11,7 @@ from ..progress import Progress, no_progress
 from .binding import bone_affinity
 from .bone_shapes import BoneShapes
 from .curve import CurveSkeleton
-from .growth import grow
+from .growth import bridge, grow
 from .inside import inside
 from .interior import Interior
 from .joints import aggregate_weights, joints_from_curve
@@ -100,6 +100,7 @@ def fit_structure(
     fit = prune(body, fit, 0.8 * budget, progress=progress)
     fit = improve(body, fit, rounds=4)
     fit = grow(body, fit, 0.0, 0.9 * budget, progress=progress)
+    fit = bridge(body, fit, 0.9 * budget, progress)
     return tidy(body, fit)
 
 

@@ -26,7 +26,7 @@ F64 = NDArray[np.float64]
 MIN_GAIN = 3e-3  # a joint must lower the RMS error of its own points by this much of the box diagonal
 LEAST_SHARE = 0.02
 LEAST_CONTACTS = 4
-FARTHEST = 0.08  # of the diagonal: how far the motion may take a joint from its anchor
+FARTHEST = 0.05  # of the diagonal: how far the motion may take a joint from its anchor
 
 
 @dataclass(frozen=True)
