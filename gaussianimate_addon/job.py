@@ -19,11 +19,10 @@ operator, which for a job is too early. The runner pushes the step itself, once 
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,83 +30,12 @@ import bpy
 
 from ..core.errors import Cancelled, GaussiAnimateError
 from ..core.progress import Progress
-from .worker import Worker
+from .worker import Job, join_leaving
 
 INTERVAL = 0.1  # seconds between looks at the worker
 SLICE = 0.05  # seconds of main-thread work between two redraws
 
 _running: Job | None = None
-_leaving: Worker | None = None  # a cancelled worker that has not reached its next progress report yet
-
-
-class Job:
-    """One run of an operator's ``prepare`` and ``work``, advanced in slices from the main thread.
-
-    ``done`` tells when :meth:`result` can be asked for; ``stage`` and ``fraction`` say where it is.
-    """
-
-    def __init__(self, label: str, prepared: Any, work: Callable[[Any, Progress], Any]) -> None:
-        self.label, self._work = label, work
-        self._steps: Generator[tuple[str, float], None, Any] | None = None
-        self._worker: Worker | None = None
-        self._error: BaseException | None = None
-        self.stage, self.fraction = "Preparing", 0.0
-        if inspect.isgenerator(prepared):
-            self._steps = prepared
-        else:
-            self._start(prepared)
-
-    def _start(self, state: Any) -> None:
-        self._worker = Worker(self._work, state, after=_leaving)
-        self._worker.start()
-
-    @property
-    def uses_scene(self) -> bool:
-        """Whether main-thread steps are under way, so that nothing else may change the scene."""
-        return self._steps is not None
-
-    @property
-    def done(self) -> bool:
-        """Whether the work has ended, well or not."""
-        return self._error is not None or (self._worker is not None and not self._worker.is_alive())
-
-    def advance(self, seconds: float) -> None:
-        """Run main-thread steps, or wait for the worker, for at most about ``seconds``."""
-        end = time.monotonic() + seconds
-        while self._steps is not None and time.monotonic() < end:
-            try:
-                self.stage, self.fraction = next(self._steps)
-            except StopIteration as stop:
-                self._steps = None
-                self._start(stop.value)
-            except BaseException as error:  # told by result(), as the worker's own are
-                self._steps, self._error = None, error
-        if self._worker is not None:
-            self._worker.join(max(end - time.monotonic(), 0.0))
-            if self._worker.stage:
-                self.stage, self.fraction = self._worker.stage, self._worker.fraction
-
-    def result(self) -> Any:
-        """Return what ``work`` returned, or raise what went wrong."""
-        assert self.done
-        if self._error is not None:
-            raise self._error
-        assert self._worker is not None
-        if self._worker.error is not None:
-            raise self._worker.error
-        return self._worker.result
-
-    def cancel(self) -> None:
-        """Stop at once: put back what ``prepare`` changed and leave the worker to end by itself."""
-        global _leaving
-        if self._steps is not None:
-            self._steps.close()
-            self._steps = None
-        if self._worker is not None:
-            self._worker.cancel()
-            if self._worker.is_alive():
-                _leaving = self._worker
-        self._error = Cancelled("cancelled")
 
 
 class Reasoned:
@@ -299,13 +227,11 @@ def running() -> Job | None:
 
 def stop_all(seconds: float = 2.0) -> None:
     """Cancel what is running and give its thread a moment to end (the add-on is going away)."""
-    global _running, _leaving
+    global _running
     if _running is not None:
         _running.cancel()
         _running = None
-    if _leaving is not None:
-        _leaving.join(seconds)
-        _leaving = None
+    join_leaving(seconds)
 
 
 @contextmanager

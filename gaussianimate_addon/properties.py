@@ -63,14 +63,18 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
 
 
 class GaussianimateObject(bpy.types.PropertyGroup):
-    """What import and rig building had to say about an object, one sentence a line."""
+    """What import and rig building had to say about an object, one sentence a line, and where it is from."""
 
     if TYPE_CHECKING:
         import_notes: str
         rig_notes: str
+        source_folder: str
     else:
         import_notes: bpy.props.StringProperty()
         rig_notes: bpy.props.StringProperty()
+        source_folder: bpy.props.StringProperty(
+            name="Source", description="Folder of the imported files, which no bake writes over"
+        )
 
 
 CLASSES = (GaussianimateSettings, GaussianimateObject)

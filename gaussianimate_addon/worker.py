@@ -1,9 +1,11 @@
-"""The worker thread of a job. It never touches ``bpy``."""
+"""One run of a job: slices of main-thread work, then a worker thread. Nothing here touches ``bpy``."""
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
 from typing import Any
 
 from ..core.errors import Cancelled
@@ -58,3 +60,84 @@ class Worker(threading.Thread):
     def _check(self) -> None:
         if self._cancel.is_set():
             raise Cancelled("cancelled")
+
+
+_leaving: Worker | None = None  # a cancelled worker that has not reached its next progress report yet
+
+
+def join_leaving(seconds: float) -> None:
+    """Give a cancelled worker a moment to end."""
+    global _leaving
+    if _leaving is not None:
+        _leaving.join(seconds)
+        _leaving = None
+
+
+class Job:
+    """One run of an operator's ``prepare`` and ``work``, advanced in slices from the main thread.
+
+    ``done`` tells when :meth:`result` can be asked for; ``stage`` and ``fraction`` say where it is.
+    """
+
+    def __init__(self, label: str, prepared: Any, work: Callable[[Any, Progress], Any]) -> None:
+        self.label, self._work = label, work
+        self._steps: Generator[tuple[str, float], None, Any] | None = None
+        self._worker: Worker | None = None
+        self._error: BaseException | None = None
+        self.stage, self.fraction = "Preparing", 0.0
+        if inspect.isgenerator(prepared):
+            self._steps = prepared
+        else:
+            self._start(prepared)
+
+    def _start(self, state: Any) -> None:
+        self._worker = Worker(self._work, state, after=_leaving)
+        self._worker.start()
+
+    @property
+    def uses_scene(self) -> bool:
+        """Whether main-thread steps are under way, so that nothing else may change the scene."""
+        return self._steps is not None
+
+    @property
+    def done(self) -> bool:
+        """Whether the work has ended, well or not."""
+        return self._error is not None or (self._worker is not None and not self._worker.is_alive())
+
+    def advance(self, seconds: float) -> None:
+        """Run main-thread steps, or wait for the worker, for at most about ``seconds``."""
+        end = time.monotonic() + seconds
+        while self._steps is not None and time.monotonic() < end:
+            try:
+                self.stage, self.fraction = next(self._steps)
+            except StopIteration as stop:
+                self._steps = None
+                self._start(stop.value)
+            except BaseException as error:  # told by result(), as the worker's own are
+                self._steps, self._error = None, error
+        if self._worker is not None:
+            self._worker.join(max(end - time.monotonic(), 0.0))
+            if self._worker.stage:
+                self.stage, self.fraction = self._worker.stage, self._worker.fraction
+
+    def result(self) -> Any:
+        """Return what ``work`` returned, or raise what went wrong."""
+        assert self.done
+        if self._error is not None:
+            raise self._error
+        assert self._worker is not None
+        if self._worker.error is not None:
+            raise self._worker.error
+        return self._worker.result
+
+    def cancel(self) -> None:
+        """Stop at once: put back what ``prepare`` changed and leave the worker to end by itself."""
+        global _leaving
+        if self._steps is not None:
+            self._steps.close()
+            self._steps = None
+        if self._worker is not None:
+            self._worker.cancel()
+            if self._worker.is_alive():
+                _leaving = self._worker
+        self._error = Cancelled("cancelled")

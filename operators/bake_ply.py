@@ -3,51 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bpy
 
-from ..core.cloud import GaussianCloud
-from ..core.errors import FormatError
-from ..core.formats.ply_writer import write_cloud
 from ..core.progress import Progress
-from ..gaussianimate_addon.bake import Pose, RestSplats, bake_sequence, pose_steps, rest_splats
+from ..gaussianimate_addon.bake import bake_sequence, pose_steps, rest_splats
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.job import JobOperator
+from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.subject import active_splats
+from .bake_files import Order, Written, keep_source, targets, write_frames
 from .place import absolute
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was written: files, frames without splats, and splats that were left out."""
-
-    paths: list[Path]
-    empty: list[int]
-    left_out: int
-
-
-@dataclass(frozen=True)
-class Order:
-    """What is to be written: a rigged object's splats in each frame's pose, to each frame's file."""
-
-    rest: RestSplats
-    poses: dict[int, Pose]
-    space: str
-    paths: dict[int, Path]
-
-    def clouds(self, progress: Progress) -> Iterator[tuple[int, GaussianCloud]]:
-        """Yield frame and posed splats; cancelling takes effect within a frame, too."""
-        for done, (frame, pose) in enumerate(self.poses.items()):
-
-            def within(stage: str, fraction: float, done: int = done) -> None:
-                progress("Writing frames", (done + fraction) / len(self.poses))
-
-            yield frame, self.rest.posed(pose, self.space, within)
-
 
 Steps = Generator[tuple[str, float], None, Written | Order]
 
@@ -136,6 +105,7 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
         start = self.frame_start if given("frame_start") else scene.frame_current
         end = self.frame_end if given("frame_end") else start
         paths = targets(absolute(self.filepath), object.name, start, end)
+        keep_source(object_notes(object).source_folder, paths)
         if deformer(object) is None:
             return write_frames(bake_sequence(context, object, start, end, self.space), paths)
         return self._read(context, object, paths)
@@ -166,51 +136,3 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
             self.report({"WARNING"}, f"Frames without splats were left out: {result.empty}")
         if result.left_out:
             self.report({"WARNING"}, f"{result.left_out} splats had values that cannot be written")
-
-
-def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
-    """Return the file of each frame.
-
-    Parameters
-    ----------
-    path : a file, which takes one frame or lends its name to many, or a folder
-    name : beginning of the file names in a folder
-
-    Raises
-    ------
-    FormatError : no path, no frames, or the folder cannot be made
-    """
-    if not path:
-        raise FormatError("(no file)", "no file or folder was given to write to")
-    if end < start:
-        raise FormatError(path, f"the last frame, {end}, comes before the first, {start}; swap them")
-    file = Path(path)
-    is_folder = (
-        file.is_dir() or path.endswith(("/", os.sep)) or (end > start and file.suffix.lower() != ".ply")
-    )
-    folder, stem = (file, bpy.path.clean_name(name)) if is_folder else (file.parent, file.stem)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FormatError(folder, f"the folder cannot be made ({error.strerror or error})") from error
-    if start == end and not is_folder:
-        return {start: file.with_name(bpy.path.ensure_ext(file.name, ".ply"))}
-    digits = max(4, len(str(end)))
-    return {frame: folder / f"{stem}_{frame:0{digits}d}.ply" for frame in range(start, end + 1)}
-
-
-def write_frames(
-    frames: Iterator[tuple[int, GaussianCloud]], paths: dict[int, Path]
-) -> Generator[tuple[str, float], None, Written]:
-    """Write each frame's cloud to its file, yielding the progress after each."""
-    written, empty, left_out = [], [], 0
-    for frame, cloud in frames:
-        if len(cloud):
-            left_out += write_cloud(cloud, paths[frame])
-            written.append(paths[frame])
-        else:
-            empty.append(frame)
-        yield "Writing frames", (len(written) + len(empty)) / len(paths)
-    if not written:
-        raise FormatError(paths[min(paths)], "there is no splat to write in any frame")
-    return Written(written, empty, left_out)

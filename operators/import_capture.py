@@ -14,6 +14,7 @@ from ..core.capture import Capture
 from ..core.progress import Progress
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.preferences import UP_AXES, preferences
+from ..gaussianimate_addon.properties import object_notes
 from .add_capture import NewCapture, add_capture, make_splats
 from .place import absolute
 
@@ -79,7 +80,7 @@ the sequence, or its folder by leaving the name empty"""
             default=True,
         )
         splat_count: bpy.props.IntProperty(
-            name="Splats of a Mesh",
+            name="Mesh Splats",
             description="Number of splats that cover a mesh capture",
             default=30_000,
             min=100,
@@ -118,6 +119,8 @@ the sequence, or its folder by leaving the name empty"""
         source = chosen(self.filepath, self.directory, [element.name for element in self.files])
         if isinstance(source, str) and self.detect_sequence:
             source = numbered_siblings(source)
+        first = source if isinstance(source, str) else source[0]
+        self._folder = first if os.path.isdir(first) else os.path.dirname(first)
         return Request(source, self.splat_count)
 
     @staticmethod
@@ -136,6 +139,7 @@ the sequence, or its folder by leaving the name empty"""
         """Add the capture to the scene."""
         axis = self._axis(context, result.capture)
         object = add_capture(context, result, axis, self.set_scene)
+        object_notes(object).source_folder = os.path.abspath(self._folder)
         for note in result.capture.notes:
             self.report({"INFO"}, note)
         self.report({"INFO"}, f"Imported '{object.name}': {result.summary}")

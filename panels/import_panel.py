@@ -24,7 +24,7 @@ class GAUSSIANIMATE_PT_import(SubPanel, bpy.types.Panel):
         files = column.operator(GAUSSIANIMATE_OT_import_capture.bl_idname, icon="IMPORT")
         mesh = column.operator(GAUSSIANIMATE_OT_capture_from_object.bl_idname, icon="MESH_DATA")
         files.splat_count = mesh.splat_count = settings.splat_count
-        layout.prop(settings, "splat_count", text="Splats of a Mesh")
+        layout.prop(settings, "splat_count", text="Mesh Splats")
         splats = active_splats(context)
         if splats is not None and object_notes(splats).import_notes:
             wrapped(context, layout, object_notes(splats).import_notes, "INFO")

@@ -267,6 +267,13 @@ def test_an_untouched_import_is_baked_as_it_came(imported, sequence, tmp_path):
     assert np.array_equal(baked.positions, source.positions)
 
 
+def test_a_bake_never_writes_over_the_capture(imported, sequence):
+    before = {path: path.read_bytes() for path in sequence.iterdir()}
+    with pytest.raises(RuntimeError, match="folder of the imported capture"):
+        ops.bake_ply(filepath=str(sequence / "bar_7.ply"))
+    assert {path: path.read_bytes() for path in sequence.iterdir()} == before
+
+
 def test_bake_refuses(rigged, tmp_path):
     with pytest.raises(RuntimeError, match="the last frame, 1, comes before the first, 5"):
         ops.bake_ply(filepath=str(tmp_path / "x.ply"), frame_start=5, frame_end=1)

@@ -1,0 +1,104 @@
+"""Which files a bake writes, and writing them; touches no Blender data but names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import bpy
+
+from ..core.cloud import GaussianCloud
+from ..core.errors import FormatError
+from ..core.formats.ply_writer import write_cloud
+from ..core.progress import Progress
+from ..gaussianimate_addon.bake import Pose, RestSplats
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: files, frames without splats, and splats that were left out."""
+
+    paths: list[Path]
+    empty: list[int]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be written: a rigged object's splats in each frame's pose, to each frame's file."""
+
+    rest: RestSplats
+    poses: dict[int, Pose]
+    space: str
+    paths: dict[int, Path]
+
+    def clouds(self, progress: Progress) -> Iterator[tuple[int, GaussianCloud]]:
+        """Yield frame and posed splats; cancelling takes effect within a frame, too."""
+        for done, (frame, pose) in enumerate(self.poses.items()):
+
+            def within(stage: str, fraction: float, done: int = done) -> None:
+                progress("Writing frames", (done + fraction) / len(self.poses))
+
+            yield frame, self.rest.posed(pose, self.space, within)
+
+
+def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
+    """Return the file of each frame.
+
+    Parameters
+    ----------
+    path : a file, which takes one frame or lends its name to many, or a folder
+    name : beginning of the file names in a folder
+
+    Raises
+    ------
+    FormatError : no path, no frames, or the folder cannot be made
+    """
+    if not path:
+        raise FormatError("(no file)", "no file or folder was given to write to")
+    if end < start:
+        raise FormatError(path, f"the last frame, {end}, comes before the first, {start}; swap them")
+    file = Path(path)
+    is_folder = (
+        file.is_dir() or path.endswith(("/", os.sep)) or (end > start and file.suffix.lower() != ".ply")
+    )
+    folder, stem = (file, bpy.path.clean_name(name)) if is_folder else (file.parent, file.stem)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FormatError(folder, f"the folder cannot be made ({error.strerror or error})") from error
+    if start == end and not is_folder:
+        return {start: file.with_name(bpy.path.ensure_ext(file.name, ".ply"))}
+    digits = max(4, len(str(end)))
+    return {frame: folder / f"{stem}_{frame:0{digits}d}.ply" for frame in range(start, end + 1)}
+
+
+def keep_source(folder: str, paths: dict[int, Path]) -> None:
+    """Refuse to write over the files of the capture itself.
+
+    Raises
+    ------
+    FormatError : one of the paths is a file in the folder the capture was imported from
+    """
+    for path in paths.values():
+        if folder and path.exists() and path.parent.resolve() == Path(folder).resolve():
+            raise FormatError(path, "it lies in the folder of the imported capture; choose another folder")
+
+
+def write_frames(
+    frames: Iterator[tuple[int, GaussianCloud]], paths: dict[int, Path]
+) -> Generator[tuple[str, float], None, Written]:
+    """Write each frame's cloud to its file, yielding the progress after each."""
+    written, empty, left_out = [], [], 0
+    for frame, cloud in frames:
+        if len(cloud):
+            left_out += write_cloud(cloud, paths[frame])
+            written.append(paths[frame])
+        else:
+            empty.append(frame)
+        yield "Writing frames", (len(written) + len(empty)) / len(paths)
+    if not written:
+        raise FormatError(paths[min(paths)], "there is no splat to write in any frame")
+    return Written(written, empty, left_out)
