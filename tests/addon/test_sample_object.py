@@ -64,6 +64,27 @@ def test_object_space_leaves_the_object_motion_out(scene, wave):
     np.testing.assert_allclose(inside.positions[4] + [1, 2, 3], outside.positions[4], atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["abc", "usdc"])
+def test_caches_are_sampled(scene, wave, tmp_path, kind):
+    path = tmp_path / f"wave.{kind}"
+    scene.frame_start, scene.frame_end = 1, 5
+    expected = sample_mesh_object(bpy.context, wave, 1, 5)
+    if kind == "abc":
+        bpy.ops.wm.alembic_export(filepath=str(path), start=1, end=5)
+    else:
+        bpy.ops.wm.usd_export(filepath=str(path), export_animation=True, export_shapekeys=False)
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    bpy.context.scene.render.fps = 24
+    if kind == "abc":
+        bpy.ops.wm.alembic_import(filepath=str(path), as_background_job=False)
+    else:
+        bpy.ops.wm.usd_import(filepath=str(path))
+    (cached,) = [o for o in bpy.data.objects if o.type == "MESH"]
+    assert [m.type for m in cached.modifiers] == ["MESH_SEQUENCE_CACHE"]
+    read = sample_mesh_object(bpy.context, cached, 1, 5)
+    np.testing.assert_allclose(read.positions, expected.positions, atol=1e-4)
+
+
 def test_changing_topology_names_the_frame(scene):
     grid = add_grid(scene)
     mask = grid.modifiers.new("Build", "BUILD")
