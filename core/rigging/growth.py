@@ -20,7 +20,7 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MAX_ATTEMPTS = 40
 SEEDS = 4
-MAX_BRIDGES = 8
+MAX_BRIDGES = 12
 BRIDGE_TRIALS = 4
 
 
@@ -165,8 +165,8 @@ def _nearness(body: Body, bones: Mask, point: F64) -> float:
 def bridge(body: Body, fit: SkeletonFit, target: float, progress: Progress = no_progress) -> SkeletonFit:
     """Put a joint without bones before one that slides on its parent, until the RMS error is under `target`.
 
-    No pivot holds two bodies that slide on each other (a telescoping neck, feet on their own controls); a second
-    hinge between them gives the play. Each must lower the squared error by a twentieth.
+    No pivot holds two bodies that slide on each other (a telescoping neck, feet on controls of their own); a
+    second hinge between them gives the play. Each must lower the squared error by a twentieth.
     """
     count = body.stats.point_count * len(body.stats.energy)
     for attempt in range(MAX_BRIDGES):
@@ -183,7 +183,7 @@ def bridge(body: Body, fit: SkeletonFit, target: float, progress: Progress = no_
 
 
 def _sliding(body: Body, fit: SkeletonFit) -> NDArray[np.intp]:
-    """The joints whose free motion slips most on their parent's, weighed by what hangs on them; worst first."""
+    """The joints whose free motion slips most on their parent's, weighed by what they carry."""
     tree = fit.tree
     carrying = np.bincount(fit.bone_joints, minlength=len(tree)) > 0
     below = np.bincount(fit.bone_joints, body.stats.bone_masses, len(tree)) @ tree.ancestry().T

@@ -26,7 +26,7 @@ from .topology import reattach, reroot
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]
-STRUCTURE_FRAMES = 60
+STRUCTURE_FRAMES = 90
 VISIBLE_GAIN = 2e-2  # RMS gain, of the diagonal, for its own points, of a joint that is plain to see
 
 
@@ -100,7 +100,7 @@ def fit_structure(
     fit = prune(body, fit, 0.8 * budget, progress=progress)
     fit = improve(body, fit, rounds=4)
     fit = grow(body, fit, 0.0, 0.9 * budget, progress=progress)
-    fit = bridge(body, fit, 0.9 * budget, progress)
+    fit = bridge(body, fit, 0.85 * budget, progress)
     return tidy(body, fit)
 
 
