@@ -6,6 +6,8 @@ where the two rates differ the motion is resampled (rotations along the great ar
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from ..core.rigging.rig import Rig
 from ..core.rotations import affine_inverse, affine_multiply, matrix_to_quaternion, quaternion_to_matrix
 from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
 
-F64 = NDArray[np.float64]
+F64 = NDArray[np.floating]
 MADE_HERE = "gaussianimate_made"  # custom property that marks the actions made here
 
 
@@ -81,7 +83,7 @@ def _new_action(armature: bpy.types.Object) -> tuple[bpy.types.Action, bpy.types
     action = bpy.data.actions.new(f"{armature.name} replay")
     action[MADE_HERE] = True
     slot = action.slots.new(id_type="OBJECT", name=armature.name)
-    strip = action.layers.new("Replay").strips.new(type="KEYFRAME")
+    strip: Any = action.layers.new("Replay").strips.new(type="KEYFRAME")
     animation = armature.animation_data_create()
     animation.action, animation.action_slot = action, slot
     return action, strip.channelbag(slot, ensure=True)
@@ -101,7 +103,8 @@ def _key_bone(
 
 
 def _add_curves(bag: bpy.types.ActionChannelbag, path: str, group: str, frames: F64, values: F64) -> None:
-    linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
+    kinds: Any = bpy.types.Keyframe.bl_rna.properties["interpolation"]
+    linear = kinds.enum_items["LINEAR"].value
     for index in range(values.shape[1]):
         curve = bag.fcurves.new(path, index=index, group_name=group)
         curve.keyframe_points.add(len(frames))

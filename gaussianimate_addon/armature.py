@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import bpy
 import numpy as np
@@ -49,8 +50,8 @@ def _add_skeleton(
     bones: list[bpy.types.EditBone] = []
     for j, shape in enumerate(skeleton_shapes(rig)):
         bone = data.edit_bones.new(rig.joint_names[j])
-        bone.head, bone.tail = Vector(rig.joint_positions[j]), Vector(shape.tail)
-        bone.align_roll(Vector(shape.z_axis))
+        bone.head, bone.tail = Vector(rig.joint_positions[j].tolist()), Vector(shape.tail.tolist())
+        bone.align_roll(Vector(shape.z_axis.tolist()))
         parent = int(rig.joint_parents[j])
         if parent >= 0:
             bone.parent = bones[parent]
@@ -69,7 +70,7 @@ def _add_skin_bones(
 ) -> None:
     for b, (head, tail) in enumerate(skin_shapes(rig)):
         bone = data.edit_bones.new(f"skin_{b + 1:03d}")
-        bone.head, bone.tail = Vector(head), Vector(tail)
+        bone.head, bone.tail = Vector(head.tolist()), Vector(tail.tolist())
         bone.parent = parents[rig.bone_joints[b]]
         bone[SKIN_BONE] = b
         collection.assign(bone)
@@ -77,7 +78,10 @@ def _add_skin_bones(
 
 def indexed_bones(armature: bpy.types.Object, key: str) -> list[bpy.types.Bone]:
     """Return the bones that carry an index property (`JOINT` or `SKIN_BONE`), in the rig's order."""
-    return sorted((bone for bone in armature.data.bones if key in bone), key=lambda bone: bone[key])
+    return sorted(
+        (bone for bone in cast(bpy.types.Armature, armature.data).bones if key in bone),
+        key=lambda bone: bone[key],
+    )
 
 
 def bone_matrices(bones: list[bpy.types.Bone]) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,11 @@ _LAYOUT: dict[str, tuple[str, int, type[np.generic]]] = {
     "FLOAT4": ("vector", 4, np.float32),
     "FLOAT_COLOR": ("color", 4, np.float32),
 }
+
+
+def splats(object: bpy.types.Object) -> bpy.types.PointCloud:
+    """Return the point cloud of an object known to have one."""
+    return cast(bpy.types.PointCloud, object.data)
 
 
 def has_attribute(data: bpy.types.PointCloud, name: str) -> bool:
@@ -34,21 +41,21 @@ def read_attribute(data: bpy.types.PointCloud, name: str) -> NDArray:
     ------
     KeyError : there is no such attribute.
     """
-    attribute = data.attributes[name]
+    attribute: Any = data.attributes[name]
     key, width, dtype = _LAYOUT[attribute.data_type]
     values = np.empty(len(attribute.data) * width, dtype)
     attribute.data.foreach_get(key, values)
     return values.reshape(-1, width) if width > 1 else values
 
 
-def write_attribute(data: bpy.types.PointCloud, name: str, kind: str, values: NDArray) -> None:
+def write_attribute(data: bpy.types.PointCloud, name: str, kind: Any, values: NDArray) -> None:
     """Store an array (N,) or (N, components) as a point attribute, replacing one of another type.
 
     Parameters
     ----------
     kind : ``data_type`` of the attribute ("FLOAT_VECTOR", "QUATERNION", ...)
     """
-    attribute = data.attributes.get(name)
+    attribute: Any = data.attributes.get(name)
     if attribute is not None and (attribute.data_type != kind or attribute.domain != "POINT"):
         data.attributes.remove(attribute)
         attribute = None

@@ -17,6 +17,7 @@ from ..core.progress import Progress, no_progress
 from ..core.rotations import affine_multiply
 from ..core.skinning.skin import Skin
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
+from .attributes import splats
 from .bind import bind_is_stale
 from .capture_object import source_matrix
 from .deform_nodes import get_bind
@@ -24,7 +25,7 @@ from .modifiers import DEFORM, find_modifier, get_input
 from .point_cloud import is_splat_data, point_cloud_to_cloud
 from .skin_attributes import read_skin
 
-F64 = NDArray[np.float64]
+F64 = NDArray[np.floating]
 UNMOVED = 2e-6  # difference from the identity that an untouched matrix has in single precision
 
 
@@ -80,7 +81,7 @@ def posed_cloud(
     ------
     RigError : no splats, or the bind is stale.
     """
-    if object.type != "POINTCLOUD" or not is_splat_data(object.data):
+    if object.type != "POINTCLOUD" or not is_splat_data(splats(object)):
         raise RigError(f"'{object.name}' holds no Gaussian splats; choose a splat or capture object")
     if find_modifier(object, DEFORM):
         return rest_splats(object).posed(read_pose(depsgraph, object), space)
@@ -98,7 +99,7 @@ def rest_splats(object: bpy.types.Object) -> RestSplats:
     problem = bind_is_stale(object)
     if problem:
         raise RigError(problem)
-    return RestSplats(point_cloud_to_cloud(object.data), read_skin(object.data))
+    return RestSplats(point_cloud_to_cloud(splats(object)), read_skin(splats(object)))
 
 
 def read_pose(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> Pose:
@@ -123,10 +124,10 @@ def _in_world(cloud: GaussianCloud, world: F64) -> GaussianCloud:
 
 
 def _shown(object: bpy.types.Object, evaluated: bpy.types.Object) -> GaussianCloud:
-    data = evaluated.data
+    data = splats(evaluated)
     if is_splat_data(data):
         return point_cloud_to_cloud(data)
-    rest = point_cloud_to_cloud(object.data)  # an empty geometry carries no attributes
+    rest = point_cloud_to_cloud(splats(object))  # an empty geometry carries no attributes
     return rest.take(np.zeros(len(rest), bool))
 
 

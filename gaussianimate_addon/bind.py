@@ -8,6 +8,8 @@ that was applied, and with it everything that Apply left behind can follow.
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from ..core.deform.deform import diagonal
 from ..core.errors import RigError
 from .affine import apply_affine, fit_affine, fit_similarity
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
-from .attributes import read_attribute
+from .attributes import read_attribute, splats
 from .deform_nodes import bone_names, get_bind, set_bind, set_bone_names
 from .modifiers import DEFORM, find_modifier, get_input
 from .splat_transform import transform_shapes
@@ -28,7 +30,7 @@ TOLERANCE = 1e-5  # of the size
 
 def remember_points(object: bpy.types.Object) -> None:
     """Store reference points of the splats: row and position of a few that lie far apart."""
-    positions = read_attribute(object.data, "position").astype(np.float64)
+    positions = read_attribute(splats(object), "position").astype(np.float64)
     object[POINTS] = [float(v) for i in _spread_rows(positions) for v in (i, *positions[i])]
 
 
@@ -82,7 +84,7 @@ def rebind(object: bpy.types.Object) -> None:
     if not bones or len(bones) != len(bone_names(modifier.node_group)):
         raise RigError(f"the skin bones of '{object.name}' are gone; build the rig again")
     set_bone_names(modifier.node_group, [bone.name for bone in bones])
-    if not _bones_hold(object, armature):
+    if armature is not None and modifier.node_group is not None and not _bones_hold(object, armature):
         _follow_bones(object, armature, modifier.node_group)
 
 
@@ -95,7 +97,7 @@ def follow_transform(object: bpy.types.Object, matrix: NDArray[np.float64]) -> N
 
 
 def _follow_points(object: bpy.types.Object, applied: NDArray[np.float64]) -> None:
-    positions = read_attribute(object.data, "position")
+    positions = read_attribute(splats(object), "position")
     if abs(np.linalg.det(applied[:3, :3])) < 1e-12:
         raise RigError(
             f"'{object.name}' was flattened by a scale of 0; undo that, or import the capture again"
@@ -123,7 +125,8 @@ def _follow_bones(object: bpy.types.Object, armature: bpy.types.Object, group: b
 def _scale_locations(armature: bpy.types.Object, scale: float) -> None:
     """Scale the bones' locations, keyed or not, which Apply leaves in the old unit."""
     for action in _actions(armature):
-        for strip in (strip for layer in action.layers for strip in layer.strips):
+        strips: list[Any] = [strip for layer in action.layers for strip in layer.strips]
+        for strip in strips:
             for curve in (curve for bag in strip.channelbags for curve in bag.fcurves):
                 if curve.data_path.startswith("pose.bones") and curve.data_path.endswith(".location"):
                     _scale_curve(curve, scale)
@@ -158,7 +161,8 @@ def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
     if not len(stored):
         return None
     rows, before = stored[:, 0].astype(int), stored[:, 1:]
-    positions = object.data.attributes["position"].data
+    attribute: Any = splats(object).attributes["position"]
+    positions = attribute.data
     if rows.max() >= len(positions):
         raise RigError(f"splats of '{object.name}' were added or removed; import the capture again")
     after = np.array([positions[row].vector for row in rows], np.float64)  # panels ask at every redraw
@@ -171,7 +175,7 @@ def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
     return applied
 
 
-def _bones_hold(object: bpy.types.Object, armature: bpy.types.Object) -> bool:
+def _bones_hold(object: bpy.types.Object, armature: Any) -> bool:
     before, after = _stored_bones(object), bone_matrices(indexed_bones(armature, SKIN_BONE))
     if before.shape != after.shape:
         return False

@@ -20,7 +20,7 @@ from ..core.cloud import GaussianCloud
 from ..core.deform.transforms import transform_cloud
 from ..core.errors import CaptureError
 from ..core.progress import Progress, no_progress
-from .attributes import has_attribute, read_attribute, write_attribute
+from .attributes import has_attribute, read_attribute, splats, write_attribute
 from .point_cloud import BASE, sh_name
 
 F32 = NDArray[np.float32]
@@ -118,10 +118,10 @@ def load_frames(object: bpy.types.Object) -> CaptureFrames:
     ------
     CaptureError : it has none.
     """
-    holder, points = frames_object(object), len(object.data.points)
+    holder, points = frames_object(object), len(splats(object).points)
     if holder is None:
         raise CaptureError(f"'{object.name}' carries no captured frames; import a capture first")
-    data = holder.data
+    data = splats(holder)
     if points == 0 or len(data.points) % points:
         raise CaptureError(f"splats of '{object.name}' were added or removed; import the capture again")
     positions = read_attribute(data, "position").reshape(-1, points, 3)
@@ -169,7 +169,7 @@ def transform_frames(object: bpy.types.Object, rest: GaussianCloud, matrix: NDAr
         for name, value in _fields(moved).items():
             if name in frames.varying:
                 frames.varying[name][f] = value
-    write_attribute(holder.data, "position", "FLOAT_VECTOR", frames.positions)
+    write_attribute(splats(holder), "position", "FLOAT_VECTOR", frames.positions)
     for name, values in frames.varying.items():
-        write_attribute(holder.data, name, VARYING[name], values)
-    holder.data.update_tag()
+        write_attribute(splats(holder), name, VARYING[name], values)
+    splats(holder).update_tag()

@@ -8,6 +8,8 @@ turns them upright and a custom property records how, so that an export can undo
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 import numpy as np
 from mathutils import Matrix
@@ -17,6 +19,7 @@ from ..core.capture import Capture
 from ..core.cloud import GaussianCloud
 from ..core.errors import CaptureError
 from .action import scene_fps
+from .attributes import splats
 from .bind import remember_points
 from .capture_frames import (
     FRAMES,
@@ -104,8 +107,9 @@ def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
     ------
     CaptureError : the object carries no capture.
     """
-    frames, rest = load_frames(object), point_cloud_to_cloud(object.data)
-    info = frames_object(object)[_INFO].to_dict()
+    frames, rest = load_frames(object), point_cloud_to_cloud(splats(object))
+    holder: Any = frames_object(object)
+    info = holder[_INFO].to_dict()
     positions = frames.positions
     if not frames.frame_valid.all():
         positions = positions.copy()
@@ -137,7 +141,7 @@ def show_frame(object: bpy.types.Object, frame: int, frames: CaptureFrames | Non
     frames = frames or load_frames(object)
     if not 0 <= frame < len(frames.positions) or not frames.frame_valid[frame]:
         raise CaptureError(f"frame {frame} of '{object.name}' is empty or does not exist; choose another")
-    write_cloud(object.data, frame_cloud(frames, point_cloud_to_cloud(object.data), frame))
+    write_cloud(splats(object), frame_cloud(frames, point_cloud_to_cloud(splats(object)), frame))
     remember_points(object)
 
 

@@ -27,7 +27,7 @@ def rotate_colours(
     for band in range(1, degree + 1):
         names = [f"radiance:sh_{i}" for i in range(band**2 - 1, (band + 1) ** 2 - 1)]
         node = n.tree.nodes.new("GeometryNodeGroup")
-        node.node_tree = _band_group(band)  # type: ignore[attr-defined]
+        node.node_tree = _band_group(band)
         n.feed(node.inputs[0], field["turn"])
         for socket, name in zip(node.inputs[1:], names, strict=True):
             n.feed(socket, n.attribute(name, "FLOAT_VECTOR"))
@@ -67,7 +67,7 @@ def _band_group(band: int) -> bpy.types.NodeTree:
     basis, values = _basis_group(band), []
     for direction in directions:
         node = n.tree.nodes.new("GeometryNodeGroup")
-        node.node_tree = basis  # type: ignore[attr-defined]
+        node.node_tree = basis
         n.feed(node.inputs[0], n.one("FunctionNodeRotateVector", tuple(map(float, direction)), back))
         values.append(n.sum_of_products(scaled, list(node.outputs)))
     results = [n.sum_of_products(values, [(float(f),) * 3 for f in row]) for row in inverse]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
@@ -105,29 +106,29 @@ def _constant_matrix(n: NodeBuilder, matrix: NDArray[np.float64]) -> Socket:
     return node.outputs[0]
 
 
-def set_bind(tree: bpy.types.NodeTree, matrix: NDArray[np.float64]) -> None:
+def set_bind(tree: Any, matrix: NDArray[np.float64]) -> None:
     """Change the bind matrix of a deformer group."""
     for socket, value in zip(tree.nodes["Bind"].inputs, np.asarray(matrix).T.ravel(), strict=True):
-        socket.default_value = float(value)  # type: ignore[attr-defined]
+        socket.default_value = float(value)
 
 
-def get_bind(tree: bpy.types.NodeTree) -> NDArray[np.float64]:
+def get_bind(tree: Any) -> NDArray[np.float64]:
     """Return the bind matrix (4, 4) of a deformer group."""
     return np.array([socket.default_value for socket in tree.nodes["Bind"].inputs]).reshape(4, 4).T
 
 
-def bone_names(tree: bpy.types.NodeTree) -> list[str]:
+def bone_names(tree: Any) -> list[str]:
     """Return the names of the bones a deformer group follows, in the order of ``skin:index_k``."""
     return [node.inputs["Bone Name"].default_value for node in _bone_nodes(tree)]
 
 
-def set_bone_names(tree: bpy.types.NodeTree, names: Sequence[str]) -> None:
+def set_bone_names(tree: Any, names: Sequence[str]) -> None:
     """Let a deformer group follow the bones of these names."""
     for node, name in zip(_bone_nodes(tree), names, strict=True):
         node.inputs["Bone Name"].default_value = name
 
 
-def _bone_nodes(tree: bpy.types.NodeTree) -> list[bpy.types.Node]:
+def _bone_nodes(tree: Any) -> list[Any]:
     group = next(node.node_tree for node in tree.nodes if node.name == "Exists")
     return [node for node in group.nodes if node.bl_idname == "GeometryNodeBoneInfo"]
 
@@ -157,9 +158,9 @@ def _bones_group(name: str, bones: Sequence[str]) -> bpy.types.NodeTree:
     return n.tree
 
 
-def _bone(n: NodeBuilder, group: bpy.types.NodeTree, *inputs: object) -> bpy.types.Node:
+def _bone(n: NodeBuilder, group: bpy.types.NodeTree, *inputs: object) -> Any:
     node = n.tree.nodes.new("GeometryNodeGroup")
-    node.node_tree = group  # type: ignore[attr-defined]
+    node.node_tree = group
     for socket, value in zip(node.inputs, inputs, strict=False):
         n.feed(socket, value)
     return node

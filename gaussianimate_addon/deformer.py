@@ -12,7 +12,7 @@ import numpy as np
 from ..core.deform.deform import diagonal
 from ..core.errors import RigError
 from .armature import SKIN_BONE, indexed_bones
-from .attributes import has_attribute, read_attribute
+from .attributes import has_attribute, read_attribute, splats
 from .bind import bind_is_stale, rebind, remember_bind
 from .deform_nodes import DeformNodes, build_deform_group
 from .modifiers import DEFORM, add_modifier, find_modifier, get_input, remove_modifier, set_input
@@ -31,7 +31,7 @@ def add_deformer(object: bpy.types.Object, armature: bpy.types.Object) -> bpy.ty
     ------
     RigError : no skin, no skin bones, or an object scaled to nothing.
     """
-    data = object.data
+    data = splats(object)
     if not influence_count(data):
         raise RigError(f"'{object.name}' carries no skin weights; build a rig for it first")
     bones = indexed_bones(armature, SKIN_BONE)

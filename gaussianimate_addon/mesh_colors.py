@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ def vertex_colors(mesh: bpy.types.Mesh) -> F32 | None:
     return _from_materials(mesh)
 
 
-def _from_attribute(mesh: bpy.types.Mesh, attribute: bpy.types.Attribute) -> F32:
+def _from_attribute(mesh: bpy.types.Mesh, attribute: Any) -> F32:
     colors = np.empty(4 * len(attribute.data), np.float32)
     attribute.data.foreach_get("color_srgb", colors)
     colors = np.clip(colors.reshape(-1, 4)[:, :3], 0, 1)
@@ -52,7 +54,7 @@ def _from_materials(mesh: bpy.types.Mesh) -> F32:
     return _corners_to_vertices(mesh, colors)
 
 
-def _principled(material: bpy.types.Material | None) -> bpy.types.NodeSocket | None:
+def _principled(material: bpy.types.Material | None) -> Any:
     """Return the Base Color input of a material's Principled shader."""
     tree = material.node_tree if material is not None else None
     for node in tree.nodes if tree is not None else ():
@@ -61,9 +63,10 @@ def _principled(material: bpy.types.Material | None) -> bpy.types.NodeSocket | N
     return None
 
 
-def _image(socket: bpy.types.NodeSocket) -> bpy.types.Image | None:
+def _image(socket: Any) -> bpy.types.Image | None:
     """Return the image that feeds a socket, also through nodes in between (the first one found)."""
-    waiting, seen = [link.from_node for link in socket.links], set()
+    waiting: list[Any] = [link.from_node for link in socket.links]
+    seen: set[str] = set()
     while waiting:
         node = waiting.pop(0)
         if node.name in seen:
@@ -75,9 +78,9 @@ def _image(socket: bpy.types.NodeSocket) -> bpy.types.Image | None:
     return None
 
 
-def _sample(image: bpy.types.Image, uv: F32) -> F32:
+def _sample(image: Any, uv: F32) -> F32:
     """Return the image's stored (sRGB) colours (M, 3) at UVs (M, 2), nearest pixel, repeating."""
-    width, height = image.size
+    width, height = image.size[0], image.size[1]
     pixels = np.empty(width * height * image.channels, np.float32)
     image.pixels.foreach_get(pixels)
     pixels = pixels.reshape(height, width, image.channels)

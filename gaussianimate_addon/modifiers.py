@@ -12,6 +12,7 @@ ROLE = "gaussianimate_role"  # custom property of the node groups: which of the 
 
 def find_modifier(object: bpy.types.Object, role: str) -> bpy.types.NodesModifier | None:
     """Return the object's modifier of that role, None where it has none."""
+    modifier: Any
     for modifier in object.modifiers:
         if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(ROLE) == role:
             return modifier
@@ -21,7 +22,7 @@ def find_modifier(object: bpy.types.Object, role: str) -> bpy.types.NodesModifie
 def add_modifier(object: bpy.types.Object, role: str, group: bpy.types.NodeTree) -> bpy.types.NodesModifier:
     """Add a modifier that runs ``group``."""
     group[ROLE] = role
-    modifier = object.modifiers.new(role, "NODES")
+    modifier: Any = object.modifiers.new(role, "NODES")
     modifier.node_group = group
     return modifier
 
@@ -31,7 +32,7 @@ def remove_modifier(object: bpy.types.Object, role: str) -> None:
     modifier = find_modifier(object, role)
     if modifier is None:
         return
-    group = modifier.node_group
+    group: Any = modifier.node_group
     object.modifiers.remove(modifier)
     if group.users == 0:
         inner = {node.node_tree for node in group.nodes if node.bl_idname == "GeometryNodeGroup"}
@@ -41,7 +42,7 @@ def remove_modifier(object: bpy.types.Object, role: str) -> None:
                 bpy.data.node_groups.remove(tree)
 
 
-def get_input(modifier: bpy.types.NodesModifier, name: str) -> Any:
+def get_input(modifier: bpy.types.NodesModifier | None, name: str) -> Any:
     """Return the value of a modifier input."""
     return input_property(modifier, name).value
 
@@ -52,9 +53,11 @@ def set_input(modifier: bpy.types.NodesModifier, name: str, value: Any) -> None:
     modifier.id_data.update_tag()
 
 
-def input_property(modifier: bpy.types.NodesModifier, name: str) -> Any:
+def input_property(modifier: bpy.types.NodesModifier | None, name: str) -> Any:
     """Return what holds a modifier input; its ``value`` can be read, set, keyed and drawn."""
-    for item in modifier.node_group.interface.items_tree:
+    item: Any
+    holder: Any = modifier
+    for item in holder.node_group.interface.items_tree:
         if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name:
-            return getattr(modifier.properties.inputs, item.identifier)
+            return getattr(holder.properties.inputs, item.identifier)
     raise KeyError(name)

@@ -18,7 +18,7 @@ class NodeBuilder:
     """Thin wrapper of a node tree: every method adds a node and returns its output socket(s)."""
 
     def __init__(self, name: str) -> None:
-        self.tree = bpy.data.node_groups.new(name, "GeometryNodeTree")
+        self.tree: Any = bpy.data.node_groups.new(name, "GeometryNodeTree")
 
     def input(self, name: str, kind: str, **settings: Any) -> None:
         """Add an interface input; settings are its properties (``default_value``, ``min_value``, ...)."""
@@ -33,7 +33,7 @@ class NodeBuilder:
         for key, value in settings.items():
             setattr(item, key, value)
 
-    def node(self, kind: str, *inputs: Value, **settings: Any) -> bpy.types.Node:
+    def node(self, kind: str, *inputs: Value, **settings: Any) -> Any:
         """Add a node, set its properties, then feed its enabled inputs in order (None: leave alone)."""
         node = self.tree.nodes.new(kind)
         for key, value in settings.items():
@@ -124,7 +124,7 @@ class NodeBuilder:
     def arrange(self) -> None:
         """Place every node right of those that feed it."""
         depth: dict[str, int] = {}
-        feeders: dict[str, list[bpy.types.Node]] = {node.name: [] for node in self.tree.nodes}
+        feeders: dict[str, list[Any]] = {node.name: [] for node in self.tree.nodes}
         for link in self.tree.links:
             feeders[link.to_node.name].append(link.from_node)
         stack = list(self.tree.nodes)

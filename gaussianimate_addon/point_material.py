@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 
 NAME = "GaussiAnimate points"
@@ -17,7 +19,7 @@ def point_material() -> bpy.types.Material:
     if found is not None:
         return found
     material = bpy.data.materials.new(NAME)
-    tree = material.node_tree
+    tree: Any = material.node_tree
     tree.nodes.clear()
     links = tree.links
     base = tree.nodes.new("ShaderNodeAttribute")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import bpy
 import numpy as np
 from mathutils import Matrix
@@ -12,14 +14,14 @@ from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from .action import MADE_HERE, replay_action
 from .armature import rig_to_armature
-from .attributes import read_attribute
+from .attributes import read_attribute, splats
 from .capture_frames import CaptureFrames, load_frames
 from .capture_object import is_capture_object, scene_frame, show_frame
 from .deformer import add_deformer, deformer_armature
 from .modifiers import DEFORM, PLAYBACK, find_modifier, remove_modifier
 from .skin_attributes import write_skin
 
-Parenting = tuple[bpy.types.Object | None, str, str, Matrix]
+Parenting = tuple[bpy.types.Object | None, Any, str, Matrix]
 
 
 def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, skin: Skin) -> bpy.types.Object:
@@ -35,7 +37,7 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
     """
     frames = load_frames(object) if is_capture_object(object) else None
     _check_fit(object, rig, frames)
-    write_skin(object.data, skin)
+    write_skin(splats(object), skin)
     remove_rig(object)
     if frames is not None:
         show_frame(object, rig.canonical_frame, frames)
@@ -59,13 +61,13 @@ def _timing(object: bpy.types.Object) -> tuple[float | None, float | None]:
 
 def _check_fit(object: bpy.types.Object, rig: Rig, frames: CaptureFrames | None) -> None:
     """Raise RigError unless the rig's rest pose is the object's canonical frame."""
-    if len(rig.rest) != len(object.data.points):
+    if len(rig.rest) != len(splats(object).points):
         raise RigError(
-            f"the rig has {len(rig.rest)} splats and '{object.name}' has {len(object.data.points)};"
+            f"the rig has {len(rig.rest)} splats and '{object.name}' has {len(splats(object).points)};"
             " build the rig from this object"
         )
     if frames is None:
-        rest = read_attribute(object.data, "position")
+        rest = read_attribute(splats(object), "position")
     else:
         rest = frames.positions[min(rig.canonical_frame, len(frames.positions) - 1)]
     if not np.allclose(rest, rig.rest, rtol=0, atol=1e-3 * diagonal(rig.rest)):
@@ -79,7 +81,7 @@ def remove_rig(object: bpy.types.Object) -> None:
     if armature is not None:
         world, parenting = object.matrix_world.copy(), _parenting(armature)
         action = armature.animation_data.action if armature.animation_data else None
-        data = armature.data
+        data = cast(bpy.types.Armature, armature.data)
         bpy.data.objects.remove(armature)
         _set_parenting(object, parenting)
         object.matrix_world = world

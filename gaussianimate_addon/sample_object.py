@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
+from typing import Any
 
 import bpy
 import numpy as np
@@ -93,7 +94,7 @@ def _sample_frames(
         yield "Sampling frames", i / len(frames)
         context.scene.frame_set(frame)
         evaluated = object.evaluated_get(context.evaluated_depsgraph_get())
-        mesh = evaluated.to_mesh()
+        mesh: Any = evaluated.to_mesh()
         try:
             if i == 0:
                 if mesh is None or not len(mesh.vertices):

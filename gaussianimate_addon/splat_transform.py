@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.deform.transforms import transform_cloud
+from .attributes import splats
 from .capture_frames import transform_frames
 from .point_cloud import point_cloud_to_cloud, write_cloud
 from .skin_attributes import influence_count, read_skin, write_skin
@@ -23,7 +24,7 @@ def transform_shapes(
     ----------
     positions : (N, 3) where the centres are already, None to move them by the matrix too
     """
-    data = object.data
+    data = splats(object)
     rest = point_cloud_to_cloud(data)
     cloud = transform_cloud(rest, matrix)
     write_cloud(data, cloud if positions is None else replace(cloud, positions=positions))
