@@ -15,8 +15,6 @@ from .alternation import Fit, Tick, fit_to_bones, prediction, refine, without_bo
 from .kabsch import F64
 from .motion_matrix import MotionMatrix
 
-ROUNDS_PER_TRIAL = 4
-
 
 @dataclass
 class Exchange:
@@ -25,6 +23,7 @@ class Exchange:
     motion: MotionMatrix
     candidates: F64
     influences: int
+    rounds_per_trial: int = 4
 
     def __post_init__(self) -> None:
         homogeneous = self.motion.homogeneous
@@ -63,7 +62,7 @@ class Exchange:
         bones = np.concatenate([bones, self.candidates[incoming]])
         weights = np.pad(weights, ((0, 0), (0, len(incoming))))
         start = fit_to_bones(self.motion, bones, self.influences, weights, tick)
-        return refine(self.motion, start, self.influences, ROUNDS_PER_TRIAL, tick), incoming
+        return refine(self.motion, start, self.influences, self.rounds_per_trial, tick), incoming
 
     def _best_incoming(self, gains: F64, count: int, banned: set[int]) -> list[int]:
         """Return up to ``count`` candidates that together gain most, picked greedily."""

@@ -9,14 +9,15 @@ from ..progress import Progress, no_progress
 from .alternation import Fit, fit_to_bones, refine
 from .bones import BoneSolver
 from .clustering import cluster, moves_as_one
-from .exchange import ROUNDS_PER_TRIAL, Exchange
+from .exchange import Exchange
 from .kabsch import F64
 from .motion_matrix import MotionMatrix
 from .sampling import stratified_subset
 
 SEARCH_POINTS = 2000
 SEARCH_FRAMES = 120
-SEARCH_ROUNDS = 8
+FULL_EFFORT = 1.5e6  # points x frames of a capture that gets the most rounds
+SETTLED = 3e-4  # relative gain a round
 CARRY_SWEEPS = 10
 
 
@@ -35,8 +36,10 @@ def find_bones(
     if len(clusters.bones) == 1:
         return still
     work = _Work(motion, progress)
-    fit = refine(few, fit_to_bones(few, clusters.bones, influences), influences, SEARCH_ROUNDS, work.tick)
-    fit = Exchange(few, clusters.candidates, influences).search(fit, work.trials, work.tick)
+    fit = refine(few, fit_to_bones(few, clusters.bones, influences), influences, work.rounds, work.tick)
+    exchange = Exchange(few, clusters.candidates, influences, work.rounds_per_trial)
+    fit = exchange.search(fit, work.trials, work.tick)
+    fit = refine(few, fit, influences, work.settle_rounds, work.tick, SETTLED)
     work.enter_final()
     fit = refine(motion, _carry_over(fit, motion, influences), influences, work.final_rounds, work.tick)
     progress("SSDR", 1.0)
@@ -44,18 +47,20 @@ def find_bones(
 
 
 class _Work:
-    """How many rounds the fit gets, and how far it is.
+    """How many rounds each step of the fit gets, and how far it is.
 
-    Small captures settle in few rounds, and a round of them is mostly overhead: the effort grows with the
-    data.
+    Small captures settle in few rounds, and a round of them is mostly overhead: effort grows with the data.
     """
 
     def __init__(self, motion: MotionMatrix, progress: Progress) -> None:
-        samples = len(motion) * motion.frame_count
-        self.trials = int(np.clip(samples / 1e5, 2, 16))
-        self.final_rounds = int(np.clip(samples / 5e4, 6, 25))
+        effort = float(np.clip(len(motion) * motion.frame_count / FULL_EFFORT, 0, 1))
+        self.rounds = round(6 + 24 * effort)
+        self.trials = round(1 + 7 * effort)
+        self.rounds_per_trial = round(4 + 4 * effort)
+        self.settle_rounds = round(5 + 55 * effort)
+        self.final_rounds = round(4 + 10 * effort)
         self._progress = progress
-        self._searching = SEARCH_ROUNDS + self.trials * ROUNDS_PER_TRIAL
+        self._searching = self.rounds + self.trials * self.rounds_per_trial + self.settle_rounds
         self._done = 0
 
     def tick(self, rounds: int = 0) -> None:
@@ -65,7 +70,7 @@ class _Work:
 
     def enter_final(self) -> None:
         """The search may have ended early."""
-        self._done = self._searching
+        self._done = max(self._done, self._searching)
 
 
 def _thin(motion: MotionMatrix) -> MotionMatrix:
