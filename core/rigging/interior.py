@@ -1,4 +1,4 @@
-"""Where joints may lie: inside the surface, and near the curve or the seam they came from."""
+"""Where joints may lie: inside the surface, as the union of the balls inscribed in it."""
 
 from __future__ import annotations
 
@@ -8,43 +8,47 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from .medial import medial_balls, vertex_normals
 from .surface import Surface
 
 F64 = NDArray[np.float64]
+MARGIN = 0.008  # of the diagonal: how deep a joint is to lie where the body is thick enough
+NEARBY = 32  # balls looked at first
+SHALLOWEST = 0.5  # of a ball's radius: the depth asked for where it is not
 
 
 @dataclass(frozen=True)
 class Interior:
-    """The inside of a closed surface: its vertices (V, 3) and their outward unit normals (V, 3)."""
+    """The inside of a closed surface: balls that touch it from within.
 
-    vertices: F64
-    normals: F64
+    centers : (V, 3); reach : (V,) radius of each ball less the depth wanted; tree : of the centres
+    """
+
+    centers: F64
+    reach: F64
     tree: cKDTree
 
     @classmethod
     def of(cls, surface: Surface, center: F64, scale: float) -> Interior:
         """Take over a surface in metres into units of `scale` around `center`."""
-        vertices = (surface.vertices - center) / scale
-        a, b, c = np.moveaxis(vertices[surface.faces], 1, 0)
-        area = np.cross(b - a, c - a)
-        normals = np.zeros_like(vertices)
-        for corner in surface.faces.T:
-            np.add.at(normals, corner, area)
-        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-        return cls(vertices, normals, cKDTree(vertices))
+        centres, radii = medial_balls(surface)
+        distance, nearest = cKDTree(surface.vertices).query(centres)
+        outward = np.einsum("va,va->v", surface.vertices[nearest] - centres, vertex_normals(surface)[nearest])
+        sound = outward > 0
+        if not sound.any():
+            sound[:] = True
+        centers, radii = (centres[sound] - center) / scale, np.minimum(radii, distance)[sound] / scale
+        return cls(centers, radii - np.minimum(MARGIN, SHALLOWEST * radii), cKDTree(centers))
 
-    def depth(self, points: F64) -> F64:
-        """Depth (J,) below the surface of points (J, 3), measured at the nearest vertex; negative outside."""
-        near = self.tree.query(points)[1]
-        return np.einsum("ja,ja->j", self.vertices[near] - points, self.normals[near])
-
-    def pull_inside(self, points: F64, anchors: F64, margin: float = 0.008) -> F64:
-        """Points (J, 3) moved straight towards their anchors (J, 3) until they lie `margin` deep.
-
-        Where even the anchor is not so deep (a thin limb), the deepest place on the way is taken.
-        """
-        ways = np.linspace(0, 1, 17)[:, None, None]
-        path = points + ways * (anchors - points)  # (17, J, 3)
-        depth = self.depth(path.reshape(-1, 3)).reshape(len(path), -1)
-        enough = depth >= np.minimum(margin, depth.max(axis=0) - 1e-12)
-        return path[np.argmax(enough, axis=0), np.arange(len(points))]
+    def pull_inside(self, points: F64) -> F64:
+        """Points (J, 3) moved the shortest way to where they lie `MARGIN` deep, or half a ball's radius."""
+        pulled = np.array(points)
+        near = self.tree.query(points, min(NEARBY, len(self.reach)))[1].reshape(len(points), -1)
+        deep = np.linalg.norm(points[:, None] - self.centers[near], axis=-1) <= self.reach[near]
+        for k in np.flatnonzero(~deep.any(axis=1)):
+            away = points[k] - self.centers
+            distance = np.linalg.norm(away, axis=1)
+            best = np.argmin(distance - self.reach)
+            if distance[best] > self.reach[best]:
+                pulled[k] = self.centers[best] + away[best] * (self.reach[best] / distance[best])
+        return pulled

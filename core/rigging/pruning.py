@@ -82,24 +82,39 @@ def tidy(body: Body, fit: SkeletonFit) -> SkeletonFit:
             positions[joint] = body.shapes.tip(mine, positions[parent])
     ends = counts == 0
     if len(positions) > 1:
-        anchors = positions[np.maximum(fit.tree.parents, 0)]
-        positions[ends] = body.interior.pull_inside(positions[ends], anchors[ends])
+        positions[ends] = body.interior.pull_inside(positions[ends])
     return replace(fit, tree=replace(fit.tree, positions=positions))
 
 
 def _needless_end(fit: SkeletonFit) -> int | None:
-    """The shortest end on a joint whose chain goes on or that has a longer end; None without one."""
+    """The end nearest to the chains it shares its joint with, or shorter than another end; None without one.
+
+    An end stays beside chains that go on where it reaches `LONG_END` away from all of them.
+    """
     tree = fit.tree
     ends = tree.child_counts == 0
     lengths = np.linalg.norm(tree.positions - tree.positions[np.maximum(tree.parents, 0)], axis=1)
+    within = tree.ancestry()
     needless = []
     for joint in np.flatnonzero(ends[1:]) + 1:
-        siblings = np.flatnonzero(tree.parents == tree.parents[joint])
-        if len(siblings) == 1:
+        siblings = np.flatnonzero((tree.parents == tree.parents[joint]) & (np.arange(len(tree)) != joint))
+        if not len(siblings):
             continue
-        goes_on = not ends[siblings].all()
-        if (goes_on and lengths[joint] < LONG_END) or (
-            not goes_on and lengths[joint] < lengths[siblings].max()
-        ):
-            needless.append((lengths[joint], joint))
-    return int(min(needless)[1]) if needless else None
+        if ends[siblings].all():
+            reach = lengths[joint] if lengths[joint] < lengths[siblings].max() else np.inf
+        else:
+            beside = np.flatnonzero(within[siblings].any(axis=0))
+            starts, stops = tree.positions[tree.parents[beside]], tree.positions[beside]
+            reach = _segment_distances(tree.positions[joint], starts, stops).min()
+            reach = reach if reach < LONG_END else np.inf
+        needless.append((reach, joint))
+    reach, joint = min(needless, default=(np.inf, None))
+    return None if joint is None or np.isinf(reach) else int(joint)
+
+
+def _segment_distances(point: F64, starts: F64, stops: F64) -> F64:
+    """Distances (S,) of a point (3,) to segments (S, 3), (S, 3)."""
+    ways = stops - starts
+    squared = np.maximum((ways**2).sum(axis=1), 1e-300)
+    along = np.clip(((point - starts) * ways).sum(axis=1) / squared, 0, 1)
+    return np.linalg.norm(point - starts - along[:, None] * ways, axis=1)

@@ -114,7 +114,7 @@ def improve(body: Body, fit: SkeletonFit, rounds: int = 1, iterations: int = 4) 
         away = positions - anchors
         distance = np.linalg.norm(away, axis=1, keepdims=True)
         positions[1:] = (anchors + away * np.minimum(1, FARTHEST / np.maximum(distance, 1e-12)))[1:]
-        positions[1:] = body.interior.pull_inside(positions[1:], anchors[1:])
+        positions[1:] = body.interior.pull_inside(positions[1:])
         tree = replace(fit.tree, positions=positions)
         poses = fit_poses(body.stats, tree, binding, fit.poses.rotations, iterations=iterations)
         fit = replace(fit, tree=tree, bone_joints=binding, poses=poses)

@@ -118,7 +118,7 @@ def reroot(body: Body, fit: SkeletonFit, center: F64) -> SkeletonFit:
     if len(mine):
         distance = np.linalg.norm(mine - center, axis=1)
         middle = mine[distance <= np.quantile(distance, 0.3)].mean(axis=0)[None]
-        positions[root] = body.interior.pull_inside(middle, body.nearest_curve(middle))[0]
+        positions[root] = body.interior.pull_inside(middle)[0]
     parents[root], anchors[root] = -1, positions[root]
     motion = fit.transforms()[:, root]
     order = parents_first(parents)
