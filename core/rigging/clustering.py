@@ -170,6 +170,6 @@ def _expectation_maximisation(motion: MotionMatrix, bones: F64) -> tuple[F64, F6
             continue
         bones = _fit_clusters(motion, labels, len(bones))
         errors = motion.single_errors(bones)
-        if errors.min(1).sum() > before * (1 - 1e-3):
+        if errors.min(1).sum() > before * (1 - 1e-2):
             break
     return bones, errors
