@@ -6,8 +6,8 @@
 
 A sequence is an .npz with ``vertices`` [F,N,3], ``faces`` (may be empty) and, unless ``--canonical`` is
 given, ``rest`` [N,3]. Dem Bones runs on the same arrays and threads right after ours, in an environment of
-its own (Python 3.11 with ``benchmarks/dem_bones/requirements.txt``), once on the faces and once with neighbours
-bridged; the better of the two is what we are held against. Errors are in % of the box diagonal.
+its own (Python 3.11 with ``benchmarks/dem_bones/requirements.txt``), once on the faces and once with
+neighbours bridged; the better of the two is what we are held against. Errors are in % of the box diagonal.
 """
 
 import argparse

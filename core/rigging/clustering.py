@@ -7,7 +7,9 @@ neighbourhoods all over the object, so that one look at all of them finds the be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +135,9 @@ def cluster(
             step = max(1, len(bones) // 4)
             chosen = _best_additions(options, errors.min(1), min(step, max_clusters - len(bones)))
             grown = np.concatenate([bones, candidates[chosen]])
-            grown, grown_errors = _expectation_maximisation(motion, grown)
+            grown, grown_errors = _expectation_maximisation(
+                motion, grown, partial(progress, "Motion clusters", len(bones) / max_clusters)
+            )
             total = float(grown_errors.min(1).sum())
             if not total < history[-1] * (1 - stop_relative):
                 break
@@ -157,10 +161,11 @@ def _best_additions(options: F64, current: F64, count: int) -> list[int]:
     return chosen
 
 
-def _expectation_maximisation(motion: MotionMatrix, bones: F64) -> tuple[F64, F64]:
+def _expectation_maximisation(motion: MotionMatrix, bones: F64, tick: Callable[[], None]) -> tuple[F64, F64]:
     """Refine bones (B, 4, 3F) and return them with the errors (N, B); clusters without points are dropped."""
     errors = motion.single_errors(bones)
     for _ in range(EM_ROUNDS):
+        tick()
         before = errors.min(1).sum()
         labels = errors.argmin(1)
         counts = np.bincount(labels, minlength=len(bones))

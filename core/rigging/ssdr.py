@@ -74,9 +74,11 @@ def decompose(
         where there is no point, no frame, or a coordinate is not finite.
     """
     _check(rest, frames, max_bones, max_influences)
+    progress("Motion clusters", 0.0)
     rows = stratified_subset(rest, FIT_POINTS)
     alignment = Alignment.fit(rest[rows], frames[:, rows])
     motion = alignment.matrix(rest[rows], frames[:, rows])
+    progress("Motion clusters", 0.0)
     bones = find_bones(motion, max_bones, max_influences, progress)
     transforms = np.ascontiguousarray(alignment.world(bones).transpose(1, 0, 2, 3))
     indices, weights = fit_weights(rest, frames, transforms, max_influences, progress=progress)
