@@ -84,8 +84,9 @@ class BoneShapes:
         if contacts > 0:
             return self.seams[np.ix_(some, others)].sum(axis=(0, 1)) / contacts
         mine, theirs = self.points[some[self.bones]], self.points[others[self.bones]]
-        if not len(mine) or not len(theirs):
-            return self.points[(some | others)[self.bones]].mean(axis=0)
+        if not len(mine) or not len(theirs):  # a bone that is nowhere the strongest has no place of its own
+            known = np.concatenate([mine, theirs])
+            return (known if len(known) else self.points).mean(axis=0)
         distance, nearest = cKDTree(theirs).query(mine)
         closest = np.argmin(distance)
         return 0.5 * (mine[closest] + theirs[nearest[closest]])

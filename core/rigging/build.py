@@ -101,6 +101,10 @@ def build_rig(
     positions = capture.positions if len(frames) == capture.frame_count else capture.positions[frames]
     with clock("ssdr"):
         skin = decompose(rest, positions, options.max_bones, options.max_influences, progress=progress)
+        if skin.transforms.shape[1] > 1:
+            from .separation import separate_places
+
+            skin = separate_places(rest, skin, options.max_bones)
     notes += [*skin.notes, *_frame_notes(len(frames))]
     skeleton = _skeleton(capture, canonical, rest, positions, skin, options, clock, progress)
     rig = Rig(
