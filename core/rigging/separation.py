@@ -18,8 +18,9 @@ from .ssdr import SkinningDecomposition
 
 SAMPLE = 8000
 APART = 0.06  # of the box diagonal: gap between two places
-SPARSE = 3.0  # gap in terms of the spacing of the points, where those are sparse
+SPARSE = 1.5  # gap in terms of the distance to the eighth neighbour, where points are sparse
 LEAST_PLACE = 2e-3  # share of all points that makes a place
+LEAST_POINTS = 4
 
 
 def separate_places(
@@ -40,12 +41,12 @@ def separate_places(
     distinct = np.unique(points, axis=0)
     if len(distinct) < 3 or diagonal == 0:
         return skin
-    spacing = np.median(cKDTree(distinct).query(distinct, 2)[0][:, 1])
+    spacing = np.median(cKDTree(distinct).query(distinct, min(9, len(distinct)))[0][:, -1])
     gap = max(APART * diagonal, SPARSE * float(spacing))
     splits = []
     for bone in np.unique(strongest):
         mine = points[strongest == bone]
-        place = _places(mine, gap, max(LEAST_PLACE * len(points), 2))
+        place = _places(mine, gap, max(LEAST_PLACE * len(points), LEAST_POINTS))
         splits += [
             (np.count_nonzero(place == k), int(bone), mine, place, k) for k in range(1, place.max() + 1)
         ]
@@ -61,7 +62,7 @@ def separate_places(
 
 
 def _places(points: NDArray[np.float64], gap: float, least: float) -> NDArray[np.intp]:
-    """The place (P,) of each point, largest first; groups of under `least` points go with the nearest place."""
+    """The place (P,) of each point, largest first; groups under `least` points go with the nearest."""
     near = cKDTree(points).sparse_distance_matrix(cKDTree(points), gap, output_type="coo_matrix")
     near.data[:] = 1  # a distance of zero is a link as well
     _, label = connected_components(near, directed=False)

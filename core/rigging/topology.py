@@ -57,13 +57,19 @@ def reattach(body: Body, fit: SkeletonFit) -> SkeletonFit:
 
 
 def _existing(body: Body, fit: SkeletonFit, carrying: NDArray[np.bool_]) -> tuple[NDArray[np.intp], F64, F64]:
-    """Edges (E, 2), costs and pivots of the tree as it is; edges of joints that carry nothing are free."""
+    """Edges (E, 2), costs and pivots of the tree as it is.
+
+    The edge from a joint that carries nothing costs what slips between the bodies on both sides of it; the
+    edge to one is free.
+    """
     transforms = fit.transforms()
     child = np.arange(1, len(fit.tree))
     edges = np.stack([fit.tree.parents[child], child], axis=1).astype(np.intp)
     costs = np.zeros(len(edges))
     for k, (a, b) in enumerate(edges):
-        if carrying[a] and carrying[b]:
+        while not carrying[a]:
+            a = fit.tree.parents[a]
+        if carrying[b]:
             costs[k] = HABIT * _free_slip(body, fit, transforms, a, b, fit.tree.positions[b])[0]
     return edges, costs, fit.tree.positions[child]
 
