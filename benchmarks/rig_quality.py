@@ -1,9 +1,11 @@
-"""How good rigs are, where the truth is known: ``python benchmarks/rig_quality.py SEQUENCE.npz ... [--bones 50]``.
+"""How good rigs are, where the truth is known.
 
-Prints a row a sequence: bones, joints, ends; SSDR and skeleton-only replay RMSE and the latter's limit (twice the
-former plus 1); medians of the distance of true joints to the nearest of ours and back; joints outside the
-surface; seconds of each stage. Errors and distances are in % of the rest pose's box diagonal. True joints that move
-no limb (root, IK targets, fingers) are left out.
+    python benchmarks/rig_quality.py SEQUENCE.npz ... [--bones 50]
+
+Prints a row a sequence: bones, joints, ends; SSDR and skeleton-only replay RMSE and the latter's limit (twice
+the former plus 1); medians of the distance of true joints to the nearest of ours and back; joints outside the
+surface; seconds of each stage. Errors and distances: % of the rest pose's box diagonal. True joints that
+move no limb (root, IK targets, fingers) are left out.
 """
 
 from __future__ import annotations
