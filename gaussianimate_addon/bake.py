@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from ..core.cloud import GaussianCloud
 from ..core.deform.deform import deform_cloud
-from ..core.deform.transforms import bone_transforms_from_pose, transform_cloud
+from ..core.deform.transforms import bone_transforms_from_pose, object_space_transforms, transform_cloud
 from ..core.errors import RigError
 from ..core.progress import Progress, no_progress
-from ..core.rotations import affine_multiply
 from ..core.skinning.skin import Skin
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import splats
@@ -85,6 +84,7 @@ def posed_cloud(
         raise RigError(f"'{object.name}' holds no Gaussian splats; choose a splat or capture object")
     if find_modifier(object, DEFORM):
         return rest_splats(object).posed(read_pose(depsgraph, object), space)
+    _require_evaluated(depsgraph, object)
     cloud = _shown(object, object.evaluated_get(depsgraph))
     return cloud if space == "OBJECT" else _in_world(cloud, _source_to_world(depsgraph, object))
 
@@ -103,7 +103,17 @@ def rest_splats(object: bpy.types.Object) -> RestSplats:
 
 
 def read_pose(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> Pose:
-    """Read how a rigged object stands at the depsgraph's frame."""
+    """Read how a rigged object stands at the depsgraph's frame.
+
+    Raises
+    ------
+    RigError : Blender shows no pose: the armature is in Edit Mode, or hidden as the object is.
+    """
+    armature = get_input(find_modifier(object, DEFORM), "Armature")
+    if armature.mode == "EDIT":
+        raise RigError(f"'{armature.name}' is in Edit Mode, which shows its rest pose; leave that mode first")
+    _require_evaluated(depsgraph, object)
+    _require_evaluated(depsgraph, armature)
     modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
     return Pose(
         skin_transforms(depsgraph, object),
@@ -111,6 +121,12 @@ def read_pose(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> Pose:
         get_input(modifier, "Rotate Colours"),
         _source_to_world(depsgraph, object),
     )
+
+
+def _require_evaluated(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> None:
+    """Raise RigError where Blender leaves a hidden object at an earlier frame."""
+    if not object.evaluated_get(depsgraph).is_evaluated:
+        raise RigError(f"'{object.name}' is disabled in viewports, where its motion stands still; enable it")
 
 
 def _source_to_world(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> F64:
@@ -143,13 +159,7 @@ def skin_transforms(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) ->
     world = np.array(object.evaluated_get(depsgraph).matrix_world, np.float64)
     if abs(np.linalg.det(world[:3, :3])) < 1e-18:
         raise RigError(f"'{object.name}' is scaled to nothing; give it a scale other than 0")
-    after = np.linalg.inv(world) @ np.array(posed.matrix_world, np.float64)
-    if np.abs(after @ bind - np.eye(4)).max() <= UNMOVED * (1 + np.abs(after).max()):
-        after = np.linalg.inv(bind)
-    chained = affine_multiply(affine_multiply(after[:3], motions), bind[:3])
-    if np.allclose(after @ bind, np.eye(4), rtol=0, atol=1e-12):
-        chained[(motions == np.eye(3, 4)).all(axis=(1, 2))] = np.eye(3, 4)
-    return chained
+    return object_space_transforms(motions, world, np.array(posed.matrix_world), bind, np.eye(4))
 
 
 def bake_sequence(
@@ -178,14 +188,15 @@ def pose_steps(
 ) -> Generator[tuple[str, float], None, dict[int, Pose]]:
     """Read the poses of a frame range, yielding ``(stage, fraction)`` before each so that windows can redraw.
 
-    The deformer is off meanwhile, as only the bones matter. Nothing else may change the scene until this
+    The deformer is off meanwhile, as only the bones matter, unless nothing but the deformer lets Blender
+    evaluate a hidden armature. Nothing else may change the scene until this
     returns or is closed, which puts back the scene's frame.
     """
     scene, modifier = context.scene, find_modifier(object, DEFORM)
     before, subframe, shown = scene.frame_current, scene.frame_subframe, modifier.show_viewport
-    poses = {}
+    armature, poses = get_input(modifier, "Armature"), {}
     try:
-        modifier.show_viewport = False
+        modifier.show_viewport = armature is not None and not armature.visible_get()
         for frame in range(frame_start, frame_end + 1):
             yield "Reading poses", len(poses) / (frame_end - frame_start + 1)
             scene.frame_set(frame)

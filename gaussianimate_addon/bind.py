@@ -19,7 +19,7 @@ from ..core.errors import RigError
 from .affine import apply_affine, fit_affine, fit_similarity
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import read_attribute, splats
-from .deform_nodes import bone_names, get_bind, set_bind, set_bone_names
+from .deform_nodes import bone_names, get_bind, own_group, set_bind, set_bone_names
 from .modifiers import DEFORM, find_modifier, get_input
 from .splat_transform import transform_shapes
 
@@ -83,16 +83,18 @@ def rebind(object: bpy.types.Object) -> None:
     bones = indexed_bones(armature, SKIN_BONE) if armature is not None else []
     if not bones or len(bones) != len(bone_names(modifier.node_group)):
         raise RigError(f"the skin bones of '{object.name}' are gone; build the rig again")
-    set_bone_names(modifier.node_group, [bone.name for bone in bones])
-    if armature is not None and modifier.node_group is not None and not _bones_hold(object, armature):
-        _follow_bones(object, armature, modifier.node_group)
+    group = own_group(modifier)
+    set_bone_names(group, [bone.name for bone in bones])
+    if not _bones_hold(object, armature):
+        _follow_bones(object, armature, group)
 
 
 def follow_transform(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:
     """After the splats were moved by ``matrix`` (4, 4): let the bind start from where they are now."""
     modifier = find_modifier(object, DEFORM)
     if modifier is not None:
-        set_bind(modifier.node_group, get_bind(modifier.node_group) @ np.linalg.inv(matrix))
+        group = own_group(modifier)
+        set_bind(group, get_bind(group) @ np.linalg.inv(matrix))
     remember_points(object)
 
 

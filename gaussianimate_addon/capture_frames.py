@@ -10,6 +10,7 @@ rendering need neither source files nor this add-on.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
@@ -21,6 +22,7 @@ from ..core.deform.transforms import transform_cloud
 from ..core.errors import CaptureError
 from ..core.progress import Progress, no_progress
 from .attributes import has_attribute, read_attribute, splats, write_attribute
+from .modifiers import PLAYBACK, find_modifier, set_input
 from .point_cloud import BASE, sh_name
 
 F32 = NDArray[np.float32]
@@ -102,6 +104,7 @@ def store_frames(frames: CaptureFrames, name: str) -> bpy.types.Object:
         write_attribute(data, SHOWN, "BOOLEAN", np.repeat(frames.frame_valid, points))
     object = bpy.data.objects.new(data.name, data)
     object.hide_render = object.hide_viewport = True
+    object.display_type = "BOUNDS"  # appending shows every object that no collection holds
     return object
 
 
@@ -159,10 +162,9 @@ def transform_frames(object: bpy.types.Object, rest: GaussianCloud, matrix: NDAr
     ----------
     rest : the object's splats before they were moved
     """
-    holder = frames_object(object)
-    if holder is None:
+    if frames_object(object) is None:
         return
-    frames = load_frames(object)
+    holder, frames = _own_frames(object), load_frames(object)
     for f in range(len(frames.positions)):
         moved = transform_cloud(frame_cloud(frames, rest, f), matrix)
         frames.positions[f] = moved.positions
@@ -173,3 +175,17 @@ def transform_frames(object: bpy.types.Object, rest: GaussianCloud, matrix: NDAr
     for name, values in frames.varying.items():
         write_attribute(splats(holder), name, VARYING[name], values)
     splats(holder).update_tag()
+
+
+def _own_frames(object: bpy.types.Object) -> bpy.types.Object:
+    """Return the object that holds the frames, copied first where copies of the object use it too."""
+    holder: Any = object[FRAMES]
+    if not any(other != object and other.get(FRAMES) == holder for other in bpy.data.objects):
+        return holder
+    own = holder.copy()
+    own.data = holder.data.copy()
+    object[FRAMES] = own
+    playback = find_modifier(object, PLAYBACK)
+    if playback is not None:
+        set_input(playback, "Frames", own)
+    return own

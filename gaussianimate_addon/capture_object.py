@@ -139,10 +139,15 @@ def show_frame(object: bpy.types.Object, frame: int, frames: CaptureFrames | Non
     CaptureError : the frame does not exist or is empty.
     """
     frames = frames or load_frames(object)
-    if not 0 <= frame < len(frames.positions) or not frames.frame_valid[frame]:
-        raise CaptureError(f"frame {frame} of '{object.name}' is empty or does not exist; choose another")
+    check_frame(object, frame, frames)
     write_cloud(splats(object), frame_cloud(frames, point_cloud_to_cloud(splats(object)), frame))
     remember_points(object)
+
+
+def check_frame(object: bpy.types.Object, frame: int, frames: CaptureFrames) -> None:
+    """Raise CaptureError unless there are splats in that frame."""
+    if not 0 <= frame < len(frames.positions) or not frames.frame_valid[frame]:
+        raise CaptureError(f"frame {frame} of '{object.name}' is empty or does not exist; choose another")
 
 
 def scene_frame(object: bpy.types.Object, frame: float) -> float:

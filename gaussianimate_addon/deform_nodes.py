@@ -117,6 +117,21 @@ def get_bind(tree: Any) -> NDArray[np.float64]:
     return np.array([socket.default_value for socket in tree.nodes["Bind"].inputs]).reshape(4, 4).T
 
 
+def own_group(modifier: bpy.types.NodesModifier) -> Any:
+    """Return the deformer group of a modifier, copied first where other objects use it too."""
+    group: Any = modifier.node_group
+    if group.users <= 1 + group.use_fake_user:
+        return group
+    group = group.copy()
+    bones = group.nodes["Exists"].node_tree
+    own_bones = bones.copy()
+    for node in group.nodes:
+        if node.bl_idname == "GeometryNodeGroup" and node.node_tree == bones:
+            node.node_tree = own_bones
+    modifier.node_group = group
+    return group
+
+
 def bone_names(tree: Any) -> list[str]:
     """Return the names of the bones a deformer group follows, in the order of ``skin:index_k``."""
     return [node.inputs["Bone Name"].default_value for node in _bone_nodes(tree)]

@@ -46,8 +46,10 @@ def add_deformer(object: bpy.types.Object, armature: bpy.types.Object) -> bpy.ty
         sh_degree=cloud_sh_degree(data),
         with_radius=has_attribute(data, "radius"),
     )
+    group = build_deform_group(f"{object.name} deform", settings)
     remove_modifier(object, DEFORM)
-    modifier = add_modifier(object, DEFORM, build_deform_group(f"{object.name} deform", settings))
+    group.name = f"{object.name} deform"  # free again where a deformer was replaced
+    modifier = add_modifier(object, DEFORM, group)
     set_input(modifier, "Armature", armature)
     remember_bind(object, armature)
     return modifier

@@ -16,7 +16,7 @@ from .action import MADE_HERE, replay_action
 from .armature import rig_to_armature
 from .attributes import read_attribute, splats
 from .capture_frames import CaptureFrames, load_frames
-from .capture_object import is_capture_object, scene_frame, show_frame
+from .capture_object import check_frame, is_capture_object, scene_frame, show_frame
 from .deformer import add_deformer, deformer_armature
 from .modifiers import DEFORM, PLAYBACK, find_modifier, remove_modifier
 from .skin_attributes import write_skin
@@ -29,24 +29,29 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
 
     The canonical frame becomes the rest state, playback from the stored frames is switched off (they stay,
     so that the rig can be built anew), and the object becomes a child of the armature, which is the one to
-    move from now on. A rig the object had before is replaced.
+    move from now on, unless the object is animated itself. A rig the object had before is replaced.
 
     Raises
     ------
     RigError : the rig was not built from this object's splats.
     """
     frames = load_frames(object) if is_capture_object(object) else None
-    _check_fit(object, rig, frames)
+    _check_fit(object, rig, skin, frames)
+    # All that is new comes first: a failure on the way leaves the rig the object has.
+    name = f"{object.name} rig"
+    armature = rig_to_armature(context, rig, name)
+    action = replay_action(armature, rig, context.scene, *_timing(object))
+    own_splats(object)
     write_skin(splats(object), skin)
     remove_rig(object)
+    armature.name = armature.data.name = name  # free again where a rig was replaced
+    action.name = f"{name} replay"
     if frames is not None:
         show_frame(object, rig.canonical_frame, frames)
         del frames
     show_playback(object, False)
-    armature = rig_to_armature(context, rig, f"{object.name} rig")
     _take_place(context, object, armature)
     add_deformer(object, armature)
-    replay_action(armature, rig, context.scene, *_timing(object))
     context.view_layer.update()
     return armature
 
@@ -59,9 +64,17 @@ def _timing(object: bpy.types.Object) -> tuple[float | None, float | None]:
     return start, scene_frame(object, 1) - start
 
 
-def _check_fit(object: bpy.types.Object, rig: Rig, frames: CaptureFrames | None) -> None:
-    """Raise RigError unless the rig's rest pose is the object's canonical frame."""
-    if len(rig.rest) != len(splats(object).points):
+def own_splats(object: bpy.types.Object) -> None:
+    """Give the object splats of its own where it shares them with other objects."""
+    if splats(object).users > 1 + splats(object).use_fake_user:
+        object.data = splats(object).copy()
+
+
+def _check_fit(object: bpy.types.Object, rig: Rig, skin: Skin, frames: CaptureFrames | None) -> None:
+    """Raise RigError unless the rig's rest pose is the object's canonical frame, and it can be bound."""
+    if abs(object.matrix_world.determinant()) < 1e-18:
+        raise RigError(f"'{object.name}' is scaled to nothing; give it a scale other than 0")
+    if len(rig.rest) != len(splats(object).points) or len(skin) != len(rig.rest):
         raise RigError(
             f"the rig has {len(rig.rest)} splats and '{object.name}' has {len(splats(object).points)};"
             " build the rig from this object"
@@ -69,27 +82,45 @@ def _check_fit(object: bpy.types.Object, rig: Rig, frames: CaptureFrames | None)
     if frames is None:
         rest = read_attribute(splats(object), "position")
     else:
-        rest = frames.positions[min(rig.canonical_frame, len(frames.positions) - 1)]
+        check_frame(object, rig.canonical_frame, frames)
+        rest = frames.positions[rig.canonical_frame]
     if not np.allclose(rest, rig.rest, rtol=0, atol=1e-3 * diagonal(rig.rest)):
         raise RigError(f"the rig's rest pose is not that of '{object.name}'; build the rig from this object")
 
 
 def remove_rig(object: bpy.types.Object) -> None:
-    """Remove an earlier rig, if there is one: deformer, armature and action; the frames play again."""
+    """Remove an earlier rig, if there is one: deformer, armature and action; the frames play again.
+
+    An armature that deforms other splats too (copies of the object) stays theirs.
+    """
     armature = deformer_armature(object)
     remove_modifier(object, DEFORM)
-    if armature is not None:
+    if armature is not None and _deforms_others(armature, object):
+        if object.parent == armature:
+            world = object.matrix_world.copy()
+            _set_parenting(object, _parenting(armature))
+            object.matrix_world = world
+    elif armature is not None:
         world, parenting = object.matrix_world.copy(), _parenting(armature)
+        is_child = object.parent == armature
         action = armature.animation_data.action if armature.animation_data else None
         data = cast(bpy.types.Armature, armature.data)
         bpy.data.objects.remove(armature)
-        _set_parenting(object, parenting)
-        object.matrix_world = world
+        if is_child:
+            _set_parenting(object, parenting)
+            object.matrix_world = world
         if data.users == 0:
             bpy.data.armatures.remove(data)
         if action is not None and action.users == 0 and MADE_HERE in action:  # never an action of the user's
             bpy.data.actions.remove(action)
     show_playback(object, True)
+
+
+def _deforms_others(armature: bpy.types.Object, object: bpy.types.Object) -> bool:
+    return any(
+        other != object and other.type == "POINTCLOUD" and deformer_armature(other) == armature
+        for other in bpy.data.objects
+    )
 
 
 def show_playback(object: bpy.types.Object, shown: bool) -> None:
@@ -100,8 +131,16 @@ def show_playback(object: bpy.types.Object, shown: bool) -> None:
 
 
 def _take_place(context: bpy.types.Context, object: bpy.types.Object, armature: bpy.types.Object) -> None:
-    """Put the armature where the object is, under its parent, and the object under the armature."""
+    """Put the armature where the object is, under its parent, and the object under the armature.
+
+    An object that moves by itself (keys, drivers, constraints) goes on doing so, its armature under it.
+    """
+    _join_collections(context, object, armature)
+    if _moves_itself(object):
+        armature.parent = object
     context.view_layer.update()
+    if armature.parent == object:
+        return
     world = object.matrix_world.copy()
     _set_parenting(armature, _parenting(object))
     armature.matrix_world = world
@@ -109,6 +148,26 @@ def _take_place(context: bpy.types.Context, object: bpy.types.Object, armature: 
     _set_parenting(object, (armature, "OBJECT", "", armature.matrix_world.inverted_safe()))
     object.matrix_world = world
     context.view_layer.update()
+
+
+def _moves_itself(object: bpy.types.Object) -> bool:
+    animation = object.animation_data
+    animated = animation and (animation.action or len(animation.drivers) or len(animation.nla_tracks))
+    return bool(animated) or len(object.constraints) > 0
+
+
+def _join_collections(
+    context: bpy.types.Context, object: bpy.types.Object, armature: bpy.types.Object
+) -> None:
+    """Let the armature be in the collections the object is in, as far as they are this scene's own."""
+    home = context.scene.collection
+    known = {home, *home.children_recursive}
+    wanted = [each for each in object.users_collection if each in known and each.library is None]
+    for collection in wanted:
+        if armature.name not in collection.objects:
+            collection.objects.link(armature)
+    if wanted and home not in wanted:
+        home.objects.unlink(armature)
 
 
 def _parenting(object: bpy.types.Object) -> Parenting:

@@ -32,6 +32,14 @@ def active_armature_of(object: bpy.types.Object) -> bpy.types.Object | None:
     return deformer_armature(object) if is_splat_data(object.data) else None
 
 
+def linked_reason(*blocks: bpy.types.ID | None) -> str | None:
+    """Return one sentence where one of the blocks belongs to another file, whose data no change would keep."""
+    for block in blocks:
+        if block is not None and block.library is not None:
+            return f"'{block.name}' is linked from another file; make it local (Object > Relations) first"
+    return None
+
+
 def find_object(session_uid: int, name: str) -> bpy.types.Object:
     """Find an object again after a job: references do not outlive undo, the session's number does.
 

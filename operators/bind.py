@@ -8,7 +8,7 @@ from ..core.errors import GaussiAnimateError
 from ..gaussianimate_addon.apply_transform import apply_transform
 from ..gaussianimate_addon.deformer import bind_is_stale, rebind
 from ..gaussianimate_addon.job import Reasoned
-from ..gaussianimate_addon.subject import active_splats
+from ..gaussianimate_addon.subject import active_splats, linked_reason
 
 
 class GAUSSIANIMATE_OT_apply_transform(Reasoned, bpy.types.Operator):
@@ -22,7 +22,8 @@ Object > Apply leaves behind"""
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:
         """Splats must be active."""
-        return None if active_splats(context) else "Select Gaussian splats"
+        object = active_splats(context)
+        return "Select Gaussian splats" if object is None else linked_reason(object, object.data)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Apply."""
@@ -42,6 +43,8 @@ class GAUSSIANIMATE_OT_rebind(Reasoned, bpy.types.Operator):
         object = active_splats(context)
         if object is None:
             return "Select a rigged capture or its armature"
+        if reason := linked_reason(object, object.data):
+            return reason
         return None if bind_is_stale(object) else "The bind fits: nothing was applied since"
 
     def execute(self, context: bpy.types.Context) -> set[str]:

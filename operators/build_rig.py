@@ -17,7 +17,7 @@ from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.motion_switch import remember_replay
 from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.rig_object import apply_rig
-from ..gaussianimate_addon.subject import active_splats, find_object
+from ..gaussianimate_addon.subject import active_splats, find_object, linked_reason
 from .place import select_only
 
 if TYPE_CHECKING:
@@ -61,10 +61,13 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:
         """A capture must be active, and the libraries of rig building there."""
-        if active_splats(context) is None:
+        object = active_splats(context)
+        if object is None:
             return "Select a capture; import one first"
-        if not is_capture_object(active_splats(context)):
+        if not is_capture_object(object):
             return "These splats have no frames to learn from; import them as a capture"
+        if reason := linked_reason(object, object.data):
+            return reason
         return missing_library("scipy", "Building rigs")
 
     def prepare(self, context: bpy.types.Context) -> tuple[Capture, Any]:
@@ -89,9 +92,9 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
         from ..core.skinning.skin import make_skin
 
         built = build_rig(*state, progress)
-        progress("Weight gradients", 0.0)
-        skin = make_skin(built.rig.rest, built.rig.indices, built.rig.weights)
-        return NewRig(built.rig, skin, built.report)
+        rig = built.rig
+        skin = make_skin(rig.rest, rig.indices, rig.weights, bone_count=rig.bone_count, progress=progress)
+        return NewRig(rig, skin, built.report)
 
     def apply(self, context: bpy.types.Context, result: NewRig) -> None:
         """Add the armature and bind the splats to it."""

@@ -13,7 +13,9 @@ from ..gaussianimate_addon.capture_object import is_capture_object, scene_frame
 
 
 def select_only(context: bpy.types.Context, object: bpy.types.Object) -> None:
-    """Make an object the active and only selected one, in Object Mode."""
+    """Make an object the active and only selected one, in Object Mode, if its collection is not excluded."""
+    if object.name not in context.view_layer.objects:
+        return
     if context.object is not None and context.object.mode != "OBJECT":
         bpy.ops.object.mode_set(mode="OBJECT")
     for other in context.selected_objects:

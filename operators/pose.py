@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import bpy
 
 from ..gaussianimate_addon.job import Reasoned
-from ..gaussianimate_addon.motion_switch import is_replaying, pose_anew, replay, reset_pose
-from ..gaussianimate_addon.subject import active_armature
+from ..gaussianimate_addon.motion_switch import REPLAY, is_replaying, pose_anew, replay, reset_pose
+from ..gaussianimate_addon.subject import active_armature, linked_reason
 from .place import select_only
 
 
@@ -18,9 +18,12 @@ class NeedsRig(Reasoned):
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:
         """There must be an armature."""
-        return (
-            None if active_armature(context) else "Select a rigged capture or its armature; build a rig first"
-        )
+        armature = active_armature(context)
+        if armature is None:
+            return "Select a rigged capture or its armature; build a rig first"
+        if armature.name not in context.view_layer.objects:
+            return f"'{armature.name}' is not in this view layer; enable its collection in the Outliner"
+        return linked_reason(armature)
 
 
 class GAUSSIANIMATE_OT_set_motion(NeedsRig, bpy.types.Operator):
@@ -52,10 +55,14 @@ class GAUSSIANIMATE_OT_set_motion(NeedsRig, bpy.types.Operator):
         """Switch the action; posing enters Pose Mode."""
         armature = active_armature(context)
         if self.motion == "REPLAY":
+            if armature.get(REPLAY) is None:
+                self.report({"ERROR"}, f"The replay of '{armature.name}' was deleted; build the rig again")
+                return {"CANCELLED"}
             if not is_replaying(armature):
                 replay(armature)
             return {"FINISHED"}
         if context.mode != "POSE" or context.active_object != armature:
+            armature.hide_set(False)
             select_only(context, armature)
             bpy.ops.object.mode_set(mode="POSE")
         if is_replaying(armature):

@@ -59,6 +59,7 @@ def object_space_transforms(
     armature_world: Floats,
     object_rest: Floats,
     armature_rest: Floats,
+    tolerance: float = SINGLE_PRECISION,
 ) -> Floats:
     """Return bone transforms in the splat object's own space: O^-1 H T H_rest^-1 O_rest.
 
@@ -72,19 +73,24 @@ def object_space_transforms(
     transforms : (B, 3, 4) T_j = P_j B_j^-1 in armature space (`bone_transforms_from_pose`)
     object_world, armature_world : (3, 4) or (4, 4) O and H, world matrices now
     object_rest, armature_rest : the same, stored when the cloud was bound
+    tolerance : how far O^-1 H may be from O_rest^-1 H_rest and count as unmoved, relative to its entries
 
     Returns
     -------
-    (B, 3, 4) float64. Exactly the identity where T is, if both objects are where they were at binding.
+    (B, 3, 4) float64. Exactly the identity where T is, if the objects stand to each other as at binding.
     """
     matrices = [
         np.asarray(m, dtype=np.float64) for m in (object_world, armature_world, object_rest, armature_rest)
     ]
     object_world, armature_world, object_rest, armature_rest = matrices
+    transforms = np.asarray(transforms, dtype=np.float64)
     after = affine_multiply(affine_inverse(object_world), armature_world)
     before = affine_multiply(affine_inverse(armature_rest), object_rest)
-    chained = affine_multiply(affine_multiply(after, np.asarray(transforms, dtype=np.float64)), before)
-    unmoved = np.array_equal(object_world, object_rest) and np.array_equal(armature_world, armature_rest)
+    off = np.abs(affine_multiply(after, before) - np.eye(3, 4)).max()
+    unmoved = off <= tolerance * (1 + np.abs(after).max())
+    if unmoved:
+        after = affine_inverse(before)
+    chained = affine_multiply(affine_multiply(after, transforms), before)
     if unmoved:
         chained[(transforms == np.eye(3, 4)).all(axis=(1, 2))] = np.eye(3, 4)
     return chained

@@ -214,6 +214,32 @@ def test_posing_needs_a_rig(imported):
             operator()
 
 
+def test_a_deleted_replay_is_told(rigged):
+    ops.set_motion(motion="POSE")
+    bpy.data.actions.remove(rigged[1]["gaussianimate_replay"])
+    with pytest.raises(RuntimeError, match="replay of 'bar rig' was deleted; build the rig again"):
+        ops.set_motion(motion="REPLAY")
+
+
+def test_posing_a_hidden_armature_shows_it(rigged):
+    bpy.context.view_layer.objects.active = rigged[0]
+    rigged[1].hide_set(True)
+    assert ops.set_motion(motion="POSE") == {"FINISHED"}
+    assert rigged[1].visible_get() and rigged[1].mode == "POSE"
+
+
+def test_posing_an_excluded_armature_is_refused(rigged):
+    splats, armature = rigged
+    collection = bpy.data.collections.new("off")
+    bpy.context.scene.collection.children.link(collection)
+    collection.objects.link(armature)
+    bpy.context.scene.collection.objects.unlink(armature)
+    bpy.context.view_layer.layer_collection.children["off"].exclude = True
+    bpy.context.view_layer.objects.active = splats
+    with pytest.raises(RuntimeError, match="'bar rig' is not in this view layer; enable its collection"):
+        ops.set_motion(motion="POSE")
+
+
 # Transforms
 
 
@@ -271,6 +297,10 @@ def test_a_bake_never_writes_over_the_capture(imported, sequence):
     before = {path: path.read_bytes() for path in sequence.iterdir()}
     with pytest.raises(RuntimeError, match="folder of the imported capture"):
         ops.bake_ply(filepath=str(sequence / "bar_7.ply"))
+    with pytest.raises(RuntimeError, match="folder of the imported capture"):
+        ops.bake_ply(
+            filepath=f"{sequence}/", frame_start=1, frame_end=3
+        )  # new names among the captured frames
     assert {path: path.read_bytes() for path in sequence.iterdir()} == before
 
 
