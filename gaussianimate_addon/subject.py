@@ -33,7 +33,7 @@ def active_armature_of(object: bpy.types.Object) -> bpy.types.Object | None:
 
 
 def linked_reason(*blocks: bpy.types.ID | None) -> str | None:
-    """Return one sentence where one of the blocks belongs to another file, whose data no change would keep."""
+    """Return one sentence where one of the blocks belongs to another file, None where all are this one's."""
     for block in blocks:
         if block is not None and block.library is not None:
             return f"'{block.name}' is linked from another file; make it local (Object > Relations) first"

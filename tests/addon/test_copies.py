@@ -134,7 +134,7 @@ def test_an_animated_object_goes_on_moving(capture):
             key.interpolation = "LINEAR"
     armature = apply_rig(bpy.context, capture, RIG, SKIN)
     turn = np.array(Matrix.Rotation(0.2, 4, "X"))
-    for again in range(2):
+    for _again in range(2):
         for frame in range(4):
             bpy.context.scene.frame_set(frame + 1)
             graph = bpy.context.evaluated_depsgraph_get()
