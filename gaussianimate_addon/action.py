@@ -43,7 +43,8 @@ def replay_action(
     joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
     motions = joint_motions(rig)
     action, bag = _new_action(armature)
-    for j, bone in enumerate(joints):
+    for bone in joints:
+        j = bone[JOINT]
         parent = rig.joint_parents[j]
         local = (
             motions[:, j]

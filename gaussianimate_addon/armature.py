@@ -1,6 +1,7 @@
 """Rig -> one native armature: bone collections "Skeleton" and "Skin bones".
 
-A skeleton bone runs from its joint to its main child and hinges about its local X axis: the roll comes from
+A skeleton bone runs from its joint to its main child; an end, which moves nothing, is only the tail of the
+bone before it. A bone hinges about its local X axis: the roll comes from
 the axis about which the joint turned most in the capture, or else is carried over from the parent. Skin
 bones sit in the middle of the points they carry, as children of their joint's bone, so that they follow it
 rigidly where they have no keys of their own. Custom properties `JOINT` and `SKIN_BONE` hold the indices in
@@ -18,7 +19,7 @@ import numpy as np
 from mathutils import Vector
 
 from ..core.rigging.rig import Rig
-from .bone_shapes import skeleton_shapes, skin_shapes
+from .bone_shapes import moving_joints, skeleton_shapes, skin_shapes
 
 SKELETON, SKIN_BONES = "Skeleton", "Skin bones"
 JOINT, SKIN_BONE = "gaussianimate_joint", "gaussianimate_bone"
@@ -46,9 +47,11 @@ def rig_to_armature(context: bpy.types.Context, rig: Rig, name: str) -> bpy.type
 
 def _add_skeleton(
     data: bpy.types.Armature, rig: Rig, collection: bpy.types.BoneCollection
-) -> list[bpy.types.EditBone]:
-    bones: list[bpy.types.EditBone] = []
-    for j, shape in enumerate(skeleton_shapes(rig)):
+) -> dict[int, bpy.types.EditBone]:
+    bones: dict[int, bpy.types.EditBone] = {}
+    shapes = skeleton_shapes(rig)
+    for j in np.flatnonzero(moving_joints(rig)).tolist():
+        shape = shapes[j]
         bone = data.edit_bones.new(rig.joint_names[j])
         bone.head, bone.tail = Vector(rig.joint_positions[j].tolist()), Vector(shape.tail.tolist())
         bone.align_roll(Vector(shape.z_axis.tolist()))
@@ -58,20 +61,20 @@ def _add_skeleton(
             bone.use_connect = shape.connected
         bone[JOINT] = j
         collection.assign(bone)
-        bones.append(bone)
+        bones[j] = bone
     return bones
 
 
 def _add_skin_bones(
     data: bpy.types.Armature,
     rig: Rig,
-    parents: list[bpy.types.EditBone],
+    parents: dict[int, bpy.types.EditBone],
     collection: bpy.types.BoneCollection,
 ) -> None:
     for b, (head, tail) in enumerate(skin_shapes(rig)):
         bone = data.edit_bones.new(f"skin_{b + 1:03d}")
         bone.head, bone.tail = Vector(head.tolist()), Vector(tail.tolist())
-        bone.parent = parents[rig.bone_joints[b]]
+        bone.parent = parents[int(rig.bone_joints[b])]
         bone[SKIN_BONE] = b
         collection.assign(bone)
 

@@ -40,6 +40,15 @@ def skeleton_shapes(rig: Rig) -> list[BoneShape]:
     return shapes
 
 
+def moving_joints(rig: Rig) -> NDArray[np.bool_]:
+    """Return the mask (J,) of the joints that can move points; the others are ends of chains."""
+    moving = np.zeros(len(rig.joint_parents), bool)
+    moving[0] = True
+    moving[rig.bone_joints] = True
+    moving[rig.joint_parents[rig.joint_parents >= 0]] = True
+    return moving
+
+
 def skin_shapes(rig: Rig) -> list[tuple[F64, F64]]:
     """Return (head, tail) of every outer bone: amid its points, along its joint's bone."""
     main, diagonal = main_children(rig), _diagonal(rig)

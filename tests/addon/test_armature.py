@@ -47,9 +47,10 @@ def keyed(action, slot):
 def test_skeleton_is_the_kinematic_tree(scene):
     rig = branching_rig()
     armature = rig_to_armature(bpy.context, rig, "rig")
-    bones = indexed_bones(armature, JOINT)
-    assert [bone.name for bone in bones] == list(rig.joint_names)
-    for j, bone in enumerate(bones):
+    bones = {bone[JOINT]: bone for bone in indexed_bones(armature, JOINT)}
+    assert list(bones) == [0, 1, 2, 4], "ends move nothing and are only tails"
+    for j, bone in bones.items():
+        assert bone.name == rig.joint_names[j]
         np.testing.assert_allclose(bone.head_local, rig.joint_positions[j], atol=1e-6)
         parent = rig.joint_parents[j]
         assert bone.parent == (bones[parent] if parent >= 0 else None)
@@ -57,13 +58,16 @@ def test_skeleton_is_the_kinematic_tree(scene):
         assert bone.length > 0.01
     np.testing.assert_allclose(bones[0].tail_local, rig.joint_positions[1])
     np.testing.assert_allclose(bones[1].tail_local, rig.joint_positions[2], atol=1e-6)  # the longer arm
-    assert [bone.use_connect for bone in bones] == [False, True, True, True, False, True]
+    assert [bone.use_connect for bone in bones.values()] == [False, True, True, False]
+    for j, end in ((2, 3), (4, 5)):
+        np.testing.assert_allclose(bones[j].tail_local, rig.joint_positions[end], atol=1e-6)
 
 
 def test_skin_bones_sit_in_their_points_under_their_joint(scene):
     rig = branching_rig()
     armature = rig_to_armature(bpy.context, rig, "rig")
-    joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
+    joints = {bone[JOINT]: bone for bone in indexed_bones(armature, JOINT)}
+    skin = indexed_bones(armature, SKIN_BONE)
     assert [bone.name for bone in skin] == [f"skin_{b + 1:03d}" for b in range(6)]
     for b, bone in enumerate(skin):
         weight = np.where(rig.indices == b, rig.weights, 0).sum(axis=1)
