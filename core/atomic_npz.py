@@ -6,7 +6,7 @@ import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -42,6 +42,17 @@ def require_folder(path: str | PathLike[str]) -> None:
     """Raise `RigError` where a file's folder is missing, before the long work starts."""
     if not Path(path).absolute().parent.is_dir():
         raise RigError(f"{path}: cannot be written, there is no folder {Path(path).absolute().parent}.")
+
+
+def keep_inputs(output: str | PathLike[str], inputs: Iterable[str | PathLike[str]]) -> None:
+    """Raise `RigError` where a file that is read would be written over."""
+    if not Path(output).exists():
+        return
+    for source in inputs:
+        if Path(source).exists() and os.path.samefile(output, source):
+            raise RigError(
+                f"{output}: is read by this command and stays as it is; give the output another name."
+            )
 
 
 def _umask() -> int:

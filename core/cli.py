@@ -109,14 +109,16 @@ def _console_progress() -> Progress:
 
 
 def _rig(options: argparse.Namespace) -> None:
-    from .atomic_npz import require_folder
+    from .atomic_npz import keep_inputs, require_folder
     from .formats import read_capture
+    from .formats.sources import find_files
     from .rigging.build import RigOptions, build_rig
     from .rigging.rig_file import save_rig
 
     chosen = RigOptions(options.max_bones, options.max_influences, options.joint_threshold, options.canonical)
     chosen.check()
     require_folder(options.output)
+    keep_inputs(options.output, find_files(options.capture)[0])
     start = time.perf_counter()
     capture = read_capture(options.capture)
     read = time.perf_counter() - start
@@ -150,11 +152,12 @@ def _rig(options: argparse.Namespace) -> None:
 
 
 def _pose(options: argparse.Namespace) -> None:
-    from .atomic_npz import write_npz
+    from .atomic_npz import keep_inputs, write_npz
     from .rigging.motion_file import load_motion
     from .rigging.posing import outer_bone_transforms, posed_points
     from .rigging.rig_file import load_rig
 
+    keep_inputs(options.output, filter(None, (options.rig, options.motion)))
     rig = load_rig(options.rig)
     arrays: dict[str, NDArray] = {}
     if options.motion:

@@ -160,6 +160,23 @@ def test_errors_are_one_sentence_on_stderr_and_code_1(rig, folder, monkeypatch, 
 @pytest.mark.parametrize(
     "command",
     [
+        ["rig", "capture.npz", "-o", "capture.npz"],
+        ["rig", "cap*.npz", "-o", "./capture.npz"],
+        ["pose", "rig.npz", "--frames", ":", "-o", "rig.npz"],
+        ["pose", "rig.npz", "--motion", "capture.npz", "-o", "capture.npz"],
+    ],
+)
+def test_nothing_that_is_read_is_written_over(rig, folder, monkeypatch, capsys, command):
+    monkeypatch.chdir(folder)
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert main(command) == 1
+    assert "give the output another name" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         [],
         ["dance"],
         ["rig", "a.npz"],
