@@ -25,8 +25,8 @@ class RigOptions:
     """What the user chooses.
 
     max_bones : most outer bones; max_influences : most bones a point, 1..4
-    joint_threshold : tau, how much the bone weights must change along the skeleton for a joint, 0..1;
-    lower: more canonical_frame : frame of the capture that becomes the rest pose
+    joint_threshold : tau, how much the bone weights must change along the skeleton for a joint, 0..1
+    canonical_frame : frame of the capture that becomes the rest pose
     """
 
     max_bones: int = 50
@@ -50,8 +50,8 @@ class RigReport:
 
     rmse : root mean square point distance of the SSDR replay, metres, over all points and valid frames
     rmse_percent : that in per cent of the rest pose's box diagonal
-    skeleton_rmse_percent : likewise of the replay by the skeleton alone, each outer bone rigidly bound to
-    its joint seconds : stage -> wall time
+    skeleton_rmse_percent : likewise, of the replay by the skeleton alone, each outer bone bound to its joint
+    seconds : stage -> wall time
     notes : one sentence each, for the user
     """
 
