@@ -51,7 +51,7 @@ def keep_inputs(output: str | PathLike[str], inputs: Iterable[str | PathLike[str
     for source in inputs:
         if Path(source).exists() and os.path.samefile(output, source):
             raise RigError(
-                f"{output}: is read by this command and stays as it is; give the output another name."
+                f"{output}: is read by this command; give the output another name."
             )
 
 
