@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..progress import Progress, no_progress
 from .poses import Poses
-from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error
+from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error, with_ends
 from .tree import KinematicTree, parents_first
 
 F64 = NDArray[np.float64]
@@ -123,14 +123,7 @@ def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[
     positions, anchors = [*tree.positions, seam], [*fit.anchors, seam]
     rotations = [fit.poses.rotations, motion[:, None, :, :3]]
     parents = [*parents, joint]
-    if not (np.array(parents) == len(tree)).any():
-        tip = body.shapes.tip(group, seam)
-        positions.append(tip)
-        anchors.append(tip)
-        parents.append(len(tree))
-        rotations.append(motion[:, None, :, :3])
-    extra = len(positions) - len(tree)
-    affinity = np.pad(fit.affinity, ((0, 0), (0, extra)))
+    affinity = np.pad(fit.affinity, ((0, 0), (0, 1)))
     affinity[group, len(tree)] = affinity[group, joint] + 1e-3
     affinity[group, joint] = 0
     affinity /= affinity.sum(axis=1, keepdims=True)
@@ -147,7 +140,7 @@ def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[
         affinity=affinity[:, order],
         poses=Poses(np.concatenate(rotations, axis=1)[:, order], fit.poses.offsets),
     )
-    return grown, int(rank[len(tree)])
+    return with_ends(body, grown), int(rank[len(tree)])
 
 
 def _slip(motion: F64, other: F64, point: F64) -> float:

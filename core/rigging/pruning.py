@@ -17,6 +17,7 @@ from .skeleton_fit import (
     improve,
     joint_statistics,
     total_error,
+    with_ends,
     without_joint,
 )
 
@@ -71,6 +72,7 @@ def tidy(body: Body, fit: SkeletonFit) -> SkeletonFit:
 
     Of a joint whose chain goes on an end stays only where it is long (a head that never turned).
     """
+    fit = with_ends(body, fit)
     while (joint := _needless_end(fit)) is not None:
         fit = without_joint(fit, joint)
     positions = fit.tree.positions.copy()

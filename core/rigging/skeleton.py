@@ -101,6 +101,7 @@ def fit_structure(
     fit = improve(body, fit, rounds=4)
     fit = grow(body, fit, 0.0, 0.9 * budget, progress=progress)
     fit = bridge(body, fit, 0.85 * budget, progress)
+    fit = prune(body, fit, 0.9 * budget, progress=progress)
     return tidy(body, fit)
 
 

@@ -152,6 +152,29 @@ def allowance(stats: LbsStatistics, fit: SkeletonFit, joint: int, gain: float = 
     return len(stats.energy) * own * gain**2 + 1e-12 * stats.energy.sum()
 
 
+def with_ends(body: Body, fit: SkeletonFit) -> SkeletonFit:
+    """Give each joint that carries bones but has no child an end, at the tip of what it carries.
+
+    Only joints with children carry bones (`binding.nearby_joints`): without an end it would lose them.
+    """
+    tree = fit.tree
+    bare = np.flatnonzero((tree.child_counts == 0) & np.isin(np.arange(len(tree)), fit.bone_joints))
+    bare = bare[bare > 0]
+    if not len(bare):
+        return fit
+    tips = np.array([body.shapes.tip(fit.bone_joints == joint, tree.positions[joint]) for joint in bare])
+    rotations = fit.poses.rotations
+    return SkeletonFit(
+        tree=KinematicTree(
+            np.concatenate([tree.positions, tips]), np.concatenate([tree.parents, bare.astype(np.int32)])
+        ),
+        anchors=np.concatenate([fit.anchors, tips]),
+        bone_joints=fit.bone_joints,
+        affinity=np.pad(fit.affinity, ((0, 0), (0, len(bare)))),
+        poses=replace(fit.poses, rotations=np.concatenate([rotations, rotations[:, bare]], axis=1)),
+    )
+
+
 def without_joint(fit: SkeletonFit, joint: int) -> SkeletonFit:
     """Remove a joint: its bones and children become its parent's."""
     tree, renumber = fit.tree.without(joint)

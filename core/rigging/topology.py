@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .poses import Poses, fit_poses
-from .skeleton_fit import Body, SkeletonFit, improve, total_error
+from .skeleton_fit import Body, SkeletonFit, improve, total_error, with_ends
 from .tree import KinematicTree, parents_first, root_tree, spanning_edges
 
 F64 = NDArray[np.float64]
@@ -51,6 +51,7 @@ def reattach(body: Body, fit: SkeletonFit) -> SkeletonFit:
         affinity=fit.affinity[:, order],
         poses=Poses(fit.poses.rotations[:, order], fit.poses.offsets),
     )
+    trial = with_ends(body, trial)
     poses = fit_poses(body.stats, trial.tree, trial.bone_joints, trial.poses.rotations)
     trial = improve(body, replace(trial, poses=poses), rounds=3)
     return trial if total_error(body.stats, trial) <= TOLERANCE * total_error(body.stats, fit) else fit
@@ -130,13 +131,14 @@ def reroot(body: Body, fit: SkeletonFit, center: F64) -> SkeletonFit:
     order = parents_first(parents)
     rank = np.argsort(order)
     above = parents[order]
-    return SkeletonFit(
+    turned = SkeletonFit(
         tree=KinematicTree(positions[order], np.where(above >= 0, rank[above], -1).astype(np.int32)),
         anchors=anchors[order],
         bone_joints=rank[fit.bone_joints].astype(np.int32),
         affinity=fit.affinity[:, order],
         poses=Poses(fit.poses.rotations[:, order], motion[..., :3] @ positions[root] + motion[..., 3]),
     )
+    return with_ends(body, turned)
 
 
 def _central_body(body: Body, fit: SkeletonFit, center: F64) -> int:
