@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +167,8 @@ def _left_of(
 def fill_points(points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid) -> NDArray[np.float32]:
     """Depth (X, Y, Z) in metres of voxels within what balls around points enclose; the surface is at zero.
 
+    A shell with openings (a garment, a tube) encloses what is seen from outside through few of them.
+
     The balls are taken back by half their radius: all of it would leave nothing of a sheet or a wire.
 
     Parameters
@@ -175,7 +177,7 @@ def fill_points(points: NDArray[np.float64], radius: NDArray[np.float64], grid: 
     radius : (N,) metres, balls that overlap where the points sample one surface
     grid : covers the balls
     """
-    solid = fill_cavities(_clearance(points, radius, grid) < 0)
+    solid = fill_openings(fill_cavities(_clearance(points, radius, grid) < 0))
     depth = ndimage.distance_transform_edt(solid) * grid.voxel
     return (depth - np.median(radius) / 2).astype(np.float32)
 
@@ -197,6 +199,33 @@ def fill_cavities(solid: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Solid with everything that the exterior cannot reach (6-connected) filled."""
     label, _ = ndimage.label(~solid)
     return label != label[0, 0, 0]
+
+
+def fill_openings(solid: NDArray[np.bool_], directions: int = 24) -> NDArray[np.bool_]:
+    """Solid with the voxels filled from which at least `directions` of the 26 grid directions meet it.
+
+    Inside an open tube all but the two along its axis do; between arm and trunk or legs not even 22.
+    """
+    met = np.zeros(solid.shape, np.uint8)
+    for direction in product((-1, 0, 1), repeat=3):
+        if any(direction):
+            met += _sees(solid, direction)
+    return solid | (met >= directions)
+
+
+def _sees(solid: NDArray[np.bool_], direction: tuple[int, int, int]) -> NDArray[np.bool_]:
+    """Voxels (X, Y, Z) that are solid or from which a ray along a grid direction meets the solid."""
+    axis = next(a for a in range(3) if direction[a])
+    result = solid.copy()
+    layers = np.moveaxis(result, axis, 0)
+    if direction[axis] > 0:
+        layers = layers[::-1]
+    across = [direction[a] for a in range(3) if a != axis]
+    here = tuple(slice(max(-d, 0), n + min(-d, 0)) for d, n in zip(across, layers.shape[1:], strict=True))
+    there = tuple(slice(max(d, 0), n + min(d, 0)) for d, n in zip(across, layers.shape[1:], strict=True))
+    for next_layer, layer in pairwise(layers):
+        layer[here] |= next_layer[there]
+    return result
 
 
 def sample_mesh(
