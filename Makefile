@@ -36,7 +36,7 @@ bench: $(VENV)/.ready-dev ## Time every stage, as ratios in one run (BENCH="impo
 lint: $(VENV)/.ready-dev ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 clean: ## Remove environments and everything made
 	rm -rf .venv .venv-lts build dist demo *.egg-info

@@ -6,7 +6,7 @@ import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -28,7 +28,8 @@ def write_npz(path: str | PathLike[str], arrays: Mapping[str, NDArray], *, compr
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as stream:
-                (np.savez_compressed if compress else np.savez)(stream, **arrays)
+                save: Callable[..., None] = np.savez_compressed if compress else np.savez
+                save(stream, **arrays)
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
@@ -50,9 +51,7 @@ def keep_inputs(output: str | PathLike[str], inputs: Iterable[str | PathLike[str
         return
     for source in inputs:
         if Path(source).exists() and os.path.samefile(output, source):
-            raise RigError(
-                f"{output}: is read by this command; give the output another name."
-            )
+            raise RigError(f"{output}: is read by this command; give the output another name.")
 
 
 def _umask() -> int:

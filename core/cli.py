@@ -171,7 +171,9 @@ def _pose(options: argparse.Namespace) -> None:
     vertices = np.empty((len(transforms), rig.point_count, 3), dtype=np.float32)
     for row, pose in enumerate(transforms):
         vertices[row] = posed_points(rig, pose)
-    write_npz(options.output, {"vertices": vertices, "fps": np.float64(fps), **arrays}, compress=False)
+    write_npz(
+        options.output, {"vertices": vertices, "fps": np.array(fps, np.float64), **arrays}, compress=False
+    )
     print(f"{len(vertices)} frames of {rig.point_count} points written to {options.output}", file=sys.stderr)
 
 

@@ -45,7 +45,7 @@ def replay_action(
     action, bag = _new_action(armature)
     for bone in joints:
         j = bone[JOINT]
-        parent = rig.joint_parents[j]
+        parent = int(rig.joint_parents[j])
         local = (
             motions[:, j]
             if parent < 0

@@ -81,7 +81,7 @@ def rebind(object: bpy.types.Object) -> None:
         return
     armature = get_input(modifier, "Armature")
     bones = indexed_bones(armature, SKIN_BONE) if armature is not None else []
-    if not bones or len(bones) != len(bone_names(modifier.node_group)):
+    if armature is None or not bones or len(bones) != len(bone_names(modifier.node_group)):
         raise RigError(f"the skin bones of '{object.name}' are gone; build the rig again")
     group = own_group(modifier)
     set_bone_names(group, [bone.name for bone in bones])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -85,7 +84,7 @@ class Job:
         self._worker: Worker | None = None
         self._error: BaseException | None = None
         self.stage, self.fraction = "Preparing", 0.0
-        if inspect.isgenerator(prepared):
+        if isinstance(prepared, Generator):
             self._steps = prepared
         else:
             self._start(prepared)

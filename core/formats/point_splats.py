@@ -68,7 +68,7 @@ class _Loader:
 def _radii(points: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return a standard deviation for each point (N,), metres, never 0."""
     try:
-        from scipy.spatial import cKDTree
+        from scipy.spatial import KDTree
     except ImportError as error:
         raise MissingDependencyError(
             "Showing bare points as splats needs scipy; install it with `pip install scipy`"
@@ -77,7 +77,7 @@ def _radii(points: NDArray[np.float32]) -> NDArray[np.float32]:
     neighbours = min(NEIGHBOURS, len(points) - 1)
     if neighbours < 1:
         return np.full(len(points), 0.01 * size, np.float32)
-    distances = cKDTree(points).query(points, neighbours + 1)[0][:, 1:]
+    distances = KDTree(points).query(points, neighbours + 1)[0][:, 1:]
     radii = 0.5 * np.sqrt((distances**2).mean(axis=1))
     # Points on top of each other would vanish, lone ones cover the rest.
     return np.clip(radii, 1e-4 * size, 0.05 * size).astype(np.float32)
