@@ -68,6 +68,7 @@ def extract_curve(
     graph.thin(genus(surface), 6 * spacing)
     progress(STAGE, 0.8)
     graph.prune(*_deepest(graph.label, centres, inscribed, len(seeds)))
+    graph.join_junctions(*_deepest(graph.label, centres, inscribed, len(seeds)))
     curves = centre_curves(graph.position, graph.branches(), graph.label, centres, inscribed, area, spacing)
     owners = curves.owner[cKDTree(vertices).query(np.asarray(points, np.float64))[1]]
     radii = _means(curves.owner, area, centres, inscribed, len(curves.nodes))[1]

@@ -180,3 +180,24 @@ class CurveGraph:
                 return
             for node in twig[1:]:
                 self.merge(twig[0], node)
+
+    def join_junctions(self, centre: NDArray[np.float64], radius: NDArray[np.float64]) -> None:
+        """Make one of two junctions where the middle of one lies in the ball of the other: limbs that leave
+        a trunk opposite each other, such as the two arms, leave it at one place.
+
+        Parameters
+        ----------
+        centre, radius : as in `prune`
+        """
+        while True:
+            short = []
+            for path in self.branches():
+                a, b = path[0], path[-1]
+                if a != b and len(self.near[a]) > 2 and len(self.near[b]) > 2:
+                    apart = float(np.linalg.norm(centre[a] - centre[b]))
+                    short.append((apart / max(float(radius[a]), float(radius[b]), 1e-300), path))
+            ratio, path = min(short, default=(np.inf, []))
+            if ratio > 1:
+                return
+            for node in path[1:]:
+                self.merge(path[0], node)
