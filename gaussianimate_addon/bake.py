@@ -78,12 +78,13 @@ def posed_cloud(
 
     Raises
     ------
-    RigError : no splats, or the bind is stale.
+    RigError : no splats, the bind is stale, or the object is disabled in viewports.
     """
     if object.type != "POINTCLOUD" or not is_splat_data(splats(object)):
         raise RigError(f"'{object.name}' holds no Gaussian splats; choose a splat or capture object")
     if find_modifier(object, DEFORM):
         return rest_splats(object).posed(read_pose(depsgraph, object), space)
+    _require_fitting(object)
     _require_evaluated(depsgraph, object)
     cloud = _shown(object, object.evaluated_get(depsgraph))
     return cloud if space == "OBJECT" else _in_world(cloud, _source_to_world(depsgraph, object))
@@ -96,9 +97,7 @@ def rest_splats(object: bpy.types.Object) -> RestSplats:
     ------
     RigError : the bind is stale.
     """
-    problem = bind_is_stale(object)
-    if problem:
-        raise RigError(problem)
+    _require_fitting(object)
     return RestSplats(point_cloud_to_cloud(splats(object)), read_skin(splats(object)))
 
 
@@ -121,6 +120,13 @@ def read_pose(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> Pose:
         get_input(modifier, "Rotate Colours"),
         _source_to_world(depsgraph, object),
     )
+
+
+def _require_fitting(object: bpy.types.Object) -> None:
+    """Raise RigError where a native Apply or an edit left splats that fit neither frames nor bind."""
+    problem = bind_is_stale(object)
+    if problem:
+        raise RigError(problem)
 
 
 def _require_evaluated(depsgraph: bpy.types.Depsgraph, object: bpy.types.Object) -> None:

@@ -19,6 +19,7 @@ from ..core.errors import RigError
 from .affine import apply_affine, fit_affine, fit_similarity
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import read_attribute, splats
+from .capture_frames import COUNT
 from .deform_nodes import bone_names, get_bind, own_group, set_bind, set_bone_names
 from .modifiers import DEFORM, find_modifier, get_input
 from .splat_transform import transform_shapes
@@ -29,8 +30,9 @@ TOLERANCE = 1e-5  # of the size
 
 
 def remember_points(object: bpy.types.Object) -> None:
-    """Store reference points of the splats: row and position of a few that lie far apart."""
+    """Store how many splats there are, and row and position of a few that lie far apart."""
     positions = read_attribute(splats(object), "position").astype(np.float64)
+    object[COUNT] = len(positions)
     object[POINTS] = [float(v) for i in _spread_rows(positions) for v in (i, *positions[i])]
 
 
@@ -165,7 +167,7 @@ def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
     rows, before = stored[:, 0].astype(int), stored[:, 1:]
     attribute: Any = splats(object).attributes["position"]
     positions = attribute.data
-    if rows.max() >= len(positions):
+    if len(positions) != object[COUNT]:
         raise RigError(f"splats of '{object.name}' were added or removed; import the capture again")
     after = np.array([positions[row].vector for row in rows], np.float64)  # panels ask at every redraw
     size = np.abs(before).max() + diagonal(before)

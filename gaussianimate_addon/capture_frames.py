@@ -27,6 +27,7 @@ from .point_cloud import BASE, sh_name
 
 F32 = NDArray[np.float32]
 FRAMES = "gaussianimate_frames"  # custom property of the capture object: the object that holds its frames
+COUNT = "gaussianimate_count"  # custom property of the capture object and its frames: splats a frame
 SHOWN = "shown"
 # attribute -> type, and the field(s) of a cloud it holds
 VARYING = {"rotation": "QUATERNION", "scale": "FLOAT_VECTOR", BASE: "FLOAT4"}
@@ -103,6 +104,7 @@ def store_frames(frames: CaptureFrames, name: str) -> bpy.types.Object:
     if not frames.frame_valid.all():
         write_attribute(data, SHOWN, "BOOLEAN", np.repeat(frames.frame_valid, points))
     object = bpy.data.objects.new(data.name, data)
+    object[COUNT] = points
     object.hide_render = object.hide_viewport = True
     object.display_type = "BOUNDS"  # appending shows every object that no collection holds
     return object
@@ -119,13 +121,13 @@ def load_frames(object: bpy.types.Object) -> CaptureFrames:
 
     Raises
     ------
-    CaptureError : it has none.
+    CaptureError : it has none, or splats were added or removed since.
     """
     holder, points = frames_object(object), len(splats(object).points)
     if holder is None:
         raise CaptureError(f"'{object.name}' carries no captured frames; import a capture first")
     data = splats(holder)
-    if points == 0 or len(data.points) % points:
+    if points != holder[COUNT]:
         raise CaptureError(f"splats of '{object.name}' were added or removed; import the capture again")
     positions = read_attribute(data, "position").reshape(-1, points, 3)
     shown = read_attribute(data, SHOWN) if has_attribute(data, SHOWN) else np.ones(len(data.points), bool)

@@ -46,11 +46,14 @@ def read_skin(data: bpy.types.PointCloud) -> Skin:
 
     Raises
     ------
-    RigError : the point cloud has none.
+    RigError : the point cloud has none, or not all of them any more.
     """
     slots = range(influence_count(data))
     if not slots:
         raise RigError(f"'{data.name}' carries no skin weights; build a rig for it first")
+    for name in (f"skin:{part}_{k}" for part in ("index", "weight", "gradient") for k in slots):
+        if not has_attribute(data, name):
+            raise RigError(f"'{data.name}' has lost its attribute '{name}'; build the rig again")
 
     def column(part: str) -> np.ndarray:
         return np.stack([read_attribute(data, f"skin:{part}_{k}") for k in slots], axis=1)

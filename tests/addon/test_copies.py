@@ -8,12 +8,12 @@ from mathutils import Matrix
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.core.deform.transforms import transform_cloud
-from gaussianimate.core.errors import RigError
+from gaussianimate.core.errors import CaptureError, RigError
 from gaussianimate.gaussianimate_addon import rig_object
 from gaussianimate.gaussianimate_addon.apply_transform import apply_transform
 from gaussianimate.gaussianimate_addon.bake import bake_sequence, pose_steps, posed_cloud, rest_splats
 from gaussianimate.gaussianimate_addon.capture_frames import frames_object
-from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
+from gaussianimate.gaussianimate_addon.capture_object import capture_from_point_cloud, create_capture_object
 from gaussianimate.gaussianimate_addon.deformer import bind_is_stale, deformer_armature, rebind
 from gaussianimate.gaussianimate_addon.motion_switch import remember_replay
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
@@ -220,6 +220,33 @@ def test_an_armature_in_edit_mode_is_not_baked_at_rest(rigged):
     bpy.ops.object.mode_set(mode="EDIT")
     with pytest.raises(RigError, match="Edit Mode"):
         posed_cloud(bpy.context.evaluated_depsgraph_get(), rigged)
+
+
+# Splats and weights that were edited
+
+
+@pytest.mark.parametrize("count", [100, 150, 400])
+def test_splats_that_were_removed_or_added_are_told(capture, count):
+    capture.data.resize(count)  # 4 frames of 200 splats are as many rows as 8 of 100
+    with pytest.raises(CaptureError, match="splats of 'bar' were added or removed"):
+        capture_from_point_cloud(capture)
+    with pytest.raises(RigError, match="splats of 'bar' were"):
+        posed_cloud(bpy.context.evaluated_depsgraph_get(), capture)
+
+
+def test_a_native_apply_is_not_baked_half_done(capture):
+    capture.scale = (2, 2, 2)
+    bpy.context.view_layer.objects.active = capture
+    capture.select_set(True)
+    bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    with pytest.raises(RigError, match="was applied to its positions only; repair it"):
+        posed_cloud(bpy.context.evaluated_depsgraph_get(), capture)
+
+
+def test_a_missing_attribute_is_named(rigged):
+    rigged.data.attributes.remove(rigged.data.attributes["skin:weight_1"])
+    with pytest.raises(RigError, match="has lost its attribute 'skin:weight_1'; build the rig again"):
+        rest_splats(rigged)
 
 
 # Other files
