@@ -34,10 +34,15 @@ class Interior:
         centres, radii = medial_balls(surface)
         distance, nearest = cKDTree(surface.vertices).query(centres)
         outward = np.einsum("va,va->v", surface.vertices[nearest] - centres, vertex_normals(surface)[nearest])
-        sound = outward > 0
+        edges = surface.vertices[surface.faces] - surface.vertices[np.roll(surface.faces, 1, axis=1)]
+        sag = np.linalg.norm(edges, axis=2).mean() / np.sqrt(
+            3
+        )  # triangles come this much nearer than vertices
+        radii = np.sqrt(np.maximum(np.minimum(radii, distance) ** 2 - sag**2, 0))
+        sound = (outward > 0) & (radii > 0.5 * sag)
         if not sound.any():
-            sound[:] = True
-        centers, radii = (centres[sound] - center) / scale, np.minimum(radii, distance)[sound] / scale
+            sound = radii >= radii.max()
+        centers, radii = (centres[sound] - center) / scale, radii[sound] / scale
         return cls(centers, radii - np.minimum(MARGIN, SHALLOWEST * radii), cKDTree(centers))
 
     def pull_inside(self, points: F64) -> F64:

@@ -15,6 +15,12 @@ def shapes():
     return module
 
 
+@pytest.fixture
+def coarse(monkeypatch):
+    """Surfaces of a quarter of the usual vertices, where what a test proves does not hang on detail."""
+    monkeypatch.setattr("gaussianimate.core.rigging.surface.VERTEX_BUDGET", 2000)
+
+
 @pytest.fixture(scope="session")
 def chains():
     """The module chains.py beside this file."""

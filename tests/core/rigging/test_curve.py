@@ -1,5 +1,6 @@
 """Curve skeletons: topology, ownership, centring (K3, K4, K12) and the choice of the rest pose."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,18 @@ def curve_of(points, faces=None):
     return surface, extract_curve(surface, contract(surface), points)
 
 
+@pytest.fixture(scope="module")
+def known(shapes):
+    """Name -> points, surface and curve of a known body, made once."""
+
+    @cache
+    def make(name):
+        points = shapes.on_surface(getattr(shapes, name), 6000)
+        return points, *curve_of(points)
+
+    return make
+
+
 def check(curve, points, shapes):
     count = len(curve.nodes)
     assert np.isfinite(curve.nodes).all() and np.isfinite(curve.radii).all()
@@ -31,9 +44,8 @@ def check(curve, points, shapes):
 @pytest.mark.parametrize(
     ("name", "leaves", "junctions", "loops"), [("capsule", 2, 0, 0), ("y_shape", 3, 1, 0), ("torus", 0, 0, 1)]
 )
-def test_topology_and_ownership(shapes, name, leaves, junctions, loops):
-    points = shapes.on_surface(getattr(shapes, name), 6000)
-    surface, curve = curve_of(points)
+def test_topology_and_ownership(shapes, known, name, leaves, junctions, loops):
+    points, surface, curve = known(name)
     check(curve, points, shapes)
     degree = shapes.degrees(curve.edges, len(curve.nodes))
     assert (degree == 1).sum() == leaves
@@ -43,8 +55,8 @@ def test_topology_and_ownership(shapes, name, leaves, junctions, loops):
     assert inside(surface, curve.nodes).all()
 
 
-def test_y_is_centred_and_reaches_its_ends(shapes):
-    _, curve = curve_of(shapes.on_surface(shapes.y_shape, 6000))
+def test_y_is_centred_and_reaches_its_ends(shapes, known):
+    _, _, curve = known("y_shape")
     middle = np.min([shapes.segment_distance(curve.nodes, (0, 0, 0), e) for e in shapes.Y_ENDS], axis=0)
     assert np.median(middle) < 0.03 and middle.max() < 0.1
     for end in shapes.Y_ENDS:
@@ -93,13 +105,12 @@ def test_points_belong_to_the_limb_they_lie_on(shapes):
     ],
     ids=["one", "equal", "two", "collinear", "seven", "duplicates", "two parts", "sheet"],
 )
-def test_degenerate_input(shapes, points, monkeypatch):
-    monkeypatch.setattr("gaussianimate.core.rigging.surface.VERTEX_BUDGET", 1500)
+def test_degenerate_input(shapes, points, coarse):
     _, curve = curve_of(points)
     check(curve, points, shapes)
 
 
-def test_rigid_motion_carries_the_curve_along(shapes):
+def test_rigid_motion_carries_the_curve_along(shapes, coarse):
     mesh = shapes.iso(shapes.y_shape, 0.06)
     turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])
     _, a = curve_of(mesh.vertices, mesh.faces)

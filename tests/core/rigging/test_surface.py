@@ -112,7 +112,7 @@ def test_parts_become_one(shapes):
     ]
 
 
-def test_flat_sheet_is_thickened(shapes):
+def test_flat_sheet_is_thickened(shapes, coarse):
     x, y = (v.ravel() for v in np.meshgrid(np.arange(11) / 10, np.arange(6) / 10, indexing="ij"))
     points = np.stack([x, y, 0 * x], 1)
     i, j = (v.ravel() for v in np.meshgrid(np.arange(10), np.arange(5), indexing="ij"))
@@ -137,11 +137,11 @@ def test_flat_sheet_is_thickened(shapes):
     ],
     ids=["one", "equal", "two", "collinear", "far and small", "duplicates", "outlier"],
 )
-def test_degenerate_clouds(shapes, points):
+def test_degenerate_clouds(shapes, points, coarse):
     is_sound(closed_surface(points), shapes)
 
 
-def test_transparent_gaussians_are_left_out(shapes):
+def test_transparent_gaussians_are_left_out(shapes, coarse):
     points = shapes.on_surface(shapes.sphere, 3000)
     fog = np.random.default_rng(1).uniform(-1.4, 1.4, (3000, 3))
     opacities = np.repeat([1.0, 0.02], 3000)
