@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from .sampling import stratified_subset
 
@@ -35,7 +35,7 @@ class BoneShapes:
         """Sample points (N, 3) with the strongest bone (N,) of each."""
         rows = stratified_subset(points, SAMPLE)
         points, bones = points[rows], np.asarray(strongest[rows], dtype=np.int32)
-        near = cKDTree(points).query(points, min(NEIGHBOURS + 1, len(points)))[1].reshape(len(points), -1)
+        near = KDTree(points).query(points, min(NEIGHBOURS + 1, len(points)))[1].reshape(len(points), -1)
         first = np.repeat(np.arange(len(points)), near.shape[1])
         second = near.ravel()
         a, b = bones[first], bones[second]
@@ -57,7 +57,7 @@ class BoneShapes:
         for b in range(count):
             if not len(members[b]):
                 continue
-            distance, nearest = cKDTree(self.points[members[b]]).query(self.points)
+            distance, nearest = map(np.asarray, KDTree(self.points[members[b]]).query(self.points))
             for a in range(b):
                 if self.contacts[a, b] > 0 or not len(members[a]):
                     continue
@@ -87,7 +87,7 @@ class BoneShapes:
         if not len(mine) or not len(theirs):  # a bone that is nowhere the strongest has no place of its own
             known = np.concatenate([mine, theirs])
             return (known if len(known) else self.points).mean(axis=0)
-        distance, nearest = cKDTree(theirs).query(mine)
+        distance, nearest = map(np.asarray, KDTree(theirs).query(mine))
         closest = np.argmin(distance)
         return 0.5 * (mine[closest] + theirs[nearest[closest]])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 SAMPLES = 2000
 
@@ -34,12 +34,12 @@ def select_canonical_frame(frames: NDArray[np.floating]) -> int:
     poses = np.asarray(frames[candidates][:, rows], np.float64)
     if len(rows) < 2:
         return candidates[0]
-    spacing = float(np.median([np.median(cKDTree(p).query(p, 2)[0][:, 1]) for p in poses]))
+    spacing = float(np.median([np.median(KDTree(p).query(p, 2)[0][:, 1]) for p in poses]))
     if spacing == 0:
         return candidates[0]
     contacts = []
     for pose in poses:
-        pairs = cKDTree(pose).query_pairs(2 * spacing, output_type="ndarray")
+        pairs = KDTree(pose).query_pairs(2 * spacing, output_type="ndarray")
         apart = np.linalg.norm(poses[:, pairs[:, 0]] - poses[:, pairs[:, 1]], axis=2).max(0)
         contacts.append(int(np.count_nonzero(apart > 6 * spacing)))
     return candidates[int(np.argmin(contacts))]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 SHARPNESS = 3.0  # bends of a branch are kept down to the body's local radius divided by this
 
@@ -128,7 +128,7 @@ def _assemble(
         count += len(line) - 2
         nodes[row] = line
         edges |= {(min(a, b), max(a, b)) for a, b in pairwise(row.tolist()) if a != b}
-        distance, index = cKDTree(line).query(centres[mine])
+        distance, index = KDTree(line).query(centres[mine])
         closer = distance < best[mine]
         best[mine[closer]] = distance[closer]
         owner[mine[closer]] = row[index[closer]]

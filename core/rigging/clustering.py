@@ -74,11 +74,11 @@ def candidate_motions(motion: MotionMatrix, count: int = CANDIDATES, neighbours:
 
 def _neighbourhoods(motion: MotionMatrix, count: int, neighbours: int) -> NDArray[np.intp]:
     """Return rows (D, K) of points with their nearest neighbours, evenly spread."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     neighbours = min(neighbours, len(motion))
     seeds = farthest_points(motion.points, max(1, min(count, len(motion) // MIN_POINTS)))
-    near = cKDTree(motion.points).query(motion.points[seeds], neighbours)[1]
+    near = KDTree(motion.points).query(motion.points[seeds], neighbours)[1]
     return np.reshape(near, (len(seeds), neighbours))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from ..progress import Progress
 
@@ -28,12 +30,13 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
     -------
     (X, Y, Z) field in one piece
     """
-    label, count = ndimage.label(field > 0.5)
+    labelled: Any = ndimage.label(field > 0.5)
+    label, count = labelled
     if count <= 1:
         return field
     sizes = np.bincount(label.ravel())[1:]
     kept = np.argsort(-sizes, kind="stable")[:MAX_PIECES] + 1
-    shell = (label > 0) & ~ndimage.binary_erosion(label > 0)
+    shell = (label > 0) & ~np.asarray(ndimage.binary_erosion(label > 0))
     cells = np.argwhere(shell)
     piece = label[shell]
     nearest = np.full(len(cells), -1)
@@ -45,7 +48,7 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
         progress("Surface", 0.9)
         source = np.flatnonzero(piece == added)
         rows = np.flatnonzero(waiting)
-        d, index = cKDTree(cells[source]).query(cells[rows])
+        d, index = KDTree(cells[source]).query(cells[rows])
         closer = d < distance[rows]
         distance[rows[closer]] = d[closer]
         nearest[rows[closer]] = source[index[closer]]
@@ -65,8 +68,8 @@ def bridge(field: NDArray[np.float32], progress: Progress) -> NDArray[np.float32
     if not ends:
         return field
     lines = _lines(ends, field.shape)
-    around = ndimage.binary_dilation(lines, iterations=2)
-    solid = ndimage.binary_closing(lines | (field > 0.5), iterations=2) & around
+    around = np.asarray(ndimage.binary_dilation(lines, iterations=2))
+    solid = np.asarray(ndimage.binary_closing(lines | (field > 0.5), iterations=2)) & around
     return np.maximum(field, (lines | solid).astype(np.float32))
 
 
@@ -79,4 +82,4 @@ def _lines(
     mask = np.zeros(shape, bool)
     for t in np.linspace(0, 1, steps):
         mask[tuple(np.rint(a + t * (b - a)).astype(int).T)] = True
-    return ndimage.binary_dilation(mask)
+    return np.asarray(ndimage.binary_dilation(mask))

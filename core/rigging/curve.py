@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from ..progress import Progress, no_progress
 from .canonical import select_canonical_frame
@@ -70,7 +70,7 @@ def extract_curve(
     graph.prune(*_deepest(graph.label, centres, inscribed, len(seeds)))
     graph.join_junctions(*_deepest(graph.label, centres, inscribed, len(seeds)))
     curves = centre_curves(graph.position, graph.branches(), graph.label, centres, inscribed, area, spacing)
-    owners = curves.owner[cKDTree(vertices).query(np.asarray(points, np.float64))[1]]
+    owners = curves.owner[KDTree(vertices).query(np.asarray(points, np.float64))[1]]
     radii = _means(curves.owner, area, centres, inscribed, len(curves.nodes))[1]
     progress(STAGE, 1.0)
     return CurveSkeleton(curves.nodes, curves.edges.astype(np.int32), owners.astype(np.int32), radii)

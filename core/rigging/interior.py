@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from .medial import medial_balls, vertex_normals
 from .surface import Surface
@@ -26,13 +26,13 @@ class Interior:
 
     centers: F64
     reach: F64
-    tree: cKDTree
+    tree: KDTree
 
     @classmethod
     def of(cls, surface: Surface, center: F64, scale: float) -> Interior:
         """Take over a surface in metres into units of `scale` around `center`."""
         centres, radii = medial_balls(surface)
-        distance, nearest = cKDTree(surface.vertices).query(centres)
+        distance, nearest = KDTree(surface.vertices).query(centres)
         outward = np.einsum("va,va->v", surface.vertices[nearest] - centres, vertex_normals(surface)[nearest])
         edges = surface.vertices[surface.faces] - surface.vertices[np.roll(surface.faces, 1, axis=1)]
         sag = np.linalg.norm(edges, axis=2).mean() / np.sqrt(
@@ -43,7 +43,7 @@ class Interior:
         if not sound.any():
             sound = radii >= radii.max()
         centers, radii = (centres[sound] - center) / scale, radii[sound] / scale
-        return cls(centers, radii - np.minimum(MARGIN, SHALLOWEST * radii), cKDTree(centers))
+        return cls(centers, radii - np.minimum(MARGIN, SHALLOWEST * radii), KDTree(centers))
 
     def pull_inside(self, points: F64) -> F64:
         """Points (J, 3) moved the shortest way to where they lie `MARGIN` deep, or half a ball's radius."""

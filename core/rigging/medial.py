@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from .surface import Surface
 
@@ -36,7 +36,7 @@ def medial_balls(surface: Surface) -> tuple[NDArray[np.float64], NDArray[np.floa
     """
     p, n = surface.vertices, -vertex_normals(surface)
     radius = np.full(len(p), max(float(np.ptp(p, axis=0).max()), 1e-300))
-    tree = cKDTree(p)
+    tree = KDTree(p)
     edges = p[surface.faces] - p[np.roll(surface.faces, 1, axis=1)]
     spacing = float(np.linalg.norm(edges, axis=2).mean())
     active = np.arange(len(p))

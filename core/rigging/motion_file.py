@@ -31,7 +31,7 @@ def save_motion(motion: Motion, path: str | PathLike[str]) -> None:
     """Write a motion, whole or not at all."""
     arrays = {"rotations": motion.rotations, "root_translation": motion.root_translations}
     if motion.fps is not None:
-        arrays["fps"] = np.float64(motion.fps)
+        arrays["fps"] = np.array(motion.fps, np.float64)
     write_npz(path, arrays)
 
 

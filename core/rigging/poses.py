@@ -68,7 +68,7 @@ def local_quaternions(tree: KinematicTree, rotations: F64) -> F64:
     local = rotations.copy()
     child = np.flatnonzero(tree.parents >= 0)
     local[:, child] = np.swapaxes(rotations[:, tree.parents[child]], -1, -2) @ rotations[:, child]
-    quaternions = matrix_to_quaternion(local)
+    quaternions = np.asarray(matrix_to_quaternion(local), np.float64)
     flips = np.sign(np.einsum("fjq,fjq->fj", quaternions[1:], quaternions[:-1]))
     quaternions[1:] *= np.cumprod(np.where(flips < 0, -1.0, 1.0), axis=0)[..., None]
     return quaternions
@@ -268,7 +268,8 @@ def _normal_equations(quadric: _Quadric, flat: F64) -> tuple[F64, F64]:
 
 def rotation_exp(vectors: F64) -> F64:
     """Rotation matrices (..., 3, 3) of rotation vectors (..., 3), radians."""
-    return quaternion_to_matrix(axis_angle_to_quaternion(vectors, np.linalg.norm(vectors, axis=-1)))
+    turns = axis_angle_to_quaternion(vectors, np.linalg.norm(vectors, axis=-1))
+    return np.asarray(quaternion_to_matrix(turns), np.float64)
 
 
 def rotation_angles(matrices: F64) -> F64:

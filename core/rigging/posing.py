@@ -25,7 +25,8 @@ def outer_bone_transforms(
     -------
     (F, B, 3, 4) float64, rest -> posed; exactly the identity where the pose is the rest pose
     """
-    transforms = joint_transforms(rig.joint_parents, rig.joint_positions, rotations, root_translations)
+    turns, places = np.asarray(rotations, np.float64), np.asarray(root_translations, np.float64)
+    transforms = joint_transforms(rig.joint_parents, rig.joint_positions, turns, places)
     return transforms[:, rig.bone_joints]
 
 
@@ -59,12 +60,12 @@ def rows_for_cloud(rig: Rig, positions: NDArray[np.floating], name: str) -> NDAr
     diagonal = float(np.linalg.norm(np.ptp(rest, axis=0))) or 1.0
     if len(positions) == len(rest) and np.abs(positions - rest).max() <= 1e-5 * diagonal:
         return np.arange(len(rest))
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
-    distances, rows = cKDTree(rest).query(positions)
+    distances, rows = KDTree(rest).query(positions)
     if distances.max(initial=0) > 0.1 * diagonal:
         raise RigError(
             f"{name} does not fit the rig: some splats are {100 * distances.max() / diagonal:.0f} % of the "
             "rig's size away from its rest pose; give the cloud of the capture's rest frame."
         )
-    return rows
+    return np.asarray(rows, np.intp)

@@ -11,6 +11,7 @@ from ..progress import Progress, no_progress
 from .lbs_statistics import LbsStatistics
 from .poses import Poses, skinning_transforms, squared_error
 from .skeleton_fit import (
+    LEAST_SHARE,
     Body,
     SkeletonFit,
     allowance,
@@ -30,19 +31,20 @@ def prune(
 ) -> SkeletonFit:
     """Remove, cheapest first, the joints whose own rotation buys too little; ends stay for `tidy`.
 
+    The first joint of a limb stays though the capture never turned it: the next pose may.
     No removal takes the RMS error over `limit` (of the diagonal); within it joints that carry no bone go.
     """
     stats = body.stats
     most = stats.point_count * len(stats.energy) * limit**2
     start = len(fit.tree)
     base, costs = _removal_costs(stats, fit)
-    while np.isfinite(costs).any():
+    while np.isfinite(costs := np.where(limb_roots(body, fit), np.inf, costs)).any():
         progress("Skeleton", 1 - np.isfinite(costs).sum() / start)
         joint = int(np.argmin(costs))
         trial = improve(body, without_joint(fit, joint), iterations=3)
         error = total_error(stats, trial)
         empty = base < most < np.inf and not (fit.bone_joints == joint).any()
-        too_dear = error - base > allowance(stats, fit, joint) and not empty
+        too_dear = error - base > allowance(stats, fit, int(joint)) and not empty
         if too_dear or error > max(most, 1.001 * base):
             costs[joint] = np.inf
         else:
@@ -51,6 +53,18 @@ def prune(
             base, costs = _removal_costs(stats, fit)
             costs[~kept] = np.inf
     return fit
+
+
+def limb_roots(body: Body, fit: SkeletonFit) -> NDArray[np.bool_]:
+    """Mask (J,) of the joints at which a limb leaves a branching: they carry points, and what hangs on them
+    reaches `LONG_END` away.
+    """
+    tree = fit.tree
+    masses = np.bincount(fit.bone_joints, body.stats.bone_masses, len(tree))
+    apart = np.linalg.norm(tree.positions[:, None] - tree.positions, axis=2)
+    reach = np.where(tree.ancestry(), apart, 0).max(axis=1)
+    branching = (tree.child_counts >= 2)[np.maximum(tree.parents, 0)] & (tree.parents >= 0)
+    return branching & (reach >= LONG_END) & (masses >= LEAST_SHARE * body.stats.point_count)
 
 
 def _removal_costs(stats: LbsStatistics, fit: SkeletonFit) -> tuple[float, F64]:
@@ -63,7 +77,7 @@ def _removal_costs(stats: LbsStatistics, fit: SkeletonFit) -> tuple[float, F64]:
         rotations[:, joint] = rotations[:, fit.tree.parents[joint]]
         moved = skinning_transforms(fit.tree, Poses(rotations, fit.poses.offsets))
         rise = squared_error(merged, moved).sum() - base
-        costs[joint] = rise / allowance(stats, fit, joint)
+        costs[joint] = rise / allowance(stats, fit, int(joint))
     return base, costs
 
 

@@ -77,7 +77,7 @@ class Rig:
         if problem:
             raise RigError(f"The rig is not usable: {problem}.")
 
-    def _faults(self) -> Iterator[tuple[bool, str]]:
+    def _faults(self) -> Iterator[tuple[bool | np.bool_, str]]:
         n, f, b, j = self.point_count, self.frame_count, self.bone_count, self.joint_count
         influences = self.indices.shape[1] if self.indices.ndim == 2 else 0
         shapes = {

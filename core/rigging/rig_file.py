@@ -41,10 +41,10 @@ def save_rig(rig: Rig, path: str | PathLike[str]) -> None:
         name: np.asarray(getattr(rig, name), dtype) for name, dtype in _TYPES.items() if _has(rig, name)
     }
     arrays["joint_names"] = np.array(rig.joint_names, dtype=np.str_)
-    arrays["fps"] = np.float64(rig.fps)
-    arrays["canonical_frame"] = np.int32(rig.canonical_frame)
+    arrays["fps"] = np.array(rig.fps, np.float64)
+    arrays["canonical_frame"] = np.array(rig.canonical_frame, np.int32)
     arrays["schema"] = np.array(SCHEMA)
-    arrays["version"] = np.int32(VERSION)
+    arrays["version"] = np.array(VERSION, np.int32)
     write_npz(path, arrays)
 
 

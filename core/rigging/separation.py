@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from .sampling import stratified_subset
 from .ssdr import SkinningDecomposition
@@ -41,7 +41,7 @@ def separate_places(
     distinct = np.unique(points, axis=0)
     if len(distinct) < 3 or diagonal == 0:
         return skin
-    spacing = np.median(cKDTree(distinct).query(distinct, min(9, len(distinct)))[0][:, -1])
+    spacing = np.median(KDTree(distinct).query(distinct, min(9, len(distinct)))[0][:, -1])
     gap = max(APART * diagonal, SPARSE * float(spacing))
     splits = []
     for bone in np.unique(strongest):
@@ -55,7 +55,7 @@ def separate_places(
     splits = splits[: max(0, max_bones - count)]
     for new, (_, bone, mine, place, k) in enumerate(splits, start=count):
         moved = np.argwhere((skin.indices == bone) & (skin.weights > 0))
-        moved = moved[place[cKDTree(mine).query(rest[moved[:, 0]])[1]] == k]
+        moved = moved[place[KDTree(mine).query(rest[moved[:, 0]])[1]] == k]
         indices[moved[:, 0], moved[:, 1]] = new
     same = np.array([*range(count), *(split[1] for split in splits)])
     return replace(skin, indices=indices, transforms=np.ascontiguousarray(skin.transforms[:, same]))
@@ -63,7 +63,7 @@ def separate_places(
 
 def _places(points: NDArray[np.float64], gap: float, least: float) -> NDArray[np.intp]:
     """The place (P,) of each point, largest first; groups under `least` points go with the nearest."""
-    near = cKDTree(points).sparse_distance_matrix(cKDTree(points), gap, output_type="coo_matrix")
+    near = KDTree(points).sparse_distance_matrix(KDTree(points), gap, output_type="coo_matrix")
     near.data[:] = 1  # a distance of zero is a link as well
     _, label = connected_components(near, directed=False)
     sizes = np.bincount(label)
@@ -74,5 +74,5 @@ def _places(points: NDArray[np.float64], gap: float, least: float) -> NDArray[np
     place = rank[label]
     stray = place < 0
     if stray.any():
-        place[stray] = place[~stray][cKDTree(points[~stray]).query(points[stray])[1]]
+        place[stray] = place[~stray][KDTree(points[~stray]).query(points[stray])[1]]
     return place

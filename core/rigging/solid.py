@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 PAD = 5  # empty voxels around the content: exterior floods around it, blurs fade out in it
 
@@ -178,7 +179,7 @@ def fill_points(points: NDArray[np.float64], radius: NDArray[np.float64], grid: 
     grid : covers the balls
     """
     solid = fill_openings(fill_cavities(_clearance(points, radius, grid) < 0))
-    depth = ndimage.distance_transform_edt(solid) * grid.voxel
+    depth = np.asarray(ndimage.distance_transform_edt(solid)) * grid.voxel
     return (depth - np.median(radius) / 2).astype(np.float32)
 
 
@@ -187,9 +188,9 @@ def _clearance(points: NDArray[np.float64], radius: NDArray[np.float64], grid: G
     reach = float(radius.max()) / grid.voxel + 1
     near = np.ones(grid.shape, bool)
     near[tuple(grid.cells(points).T)] = False
-    near = ndimage.distance_transform_edt(near) <= reach
+    near = np.asarray(ndimage.distance_transform_edt(near)) <= reach
     cells = np.argwhere(near)
-    distance, index = cKDTree(points).query(grid.centres(cells))
+    distance, index = KDTree(points).query(grid.centres(cells))
     clearance = np.full(grid.shape, np.inf, np.float32)
     clearance[near] = distance - radius[index]
     return clearance
@@ -197,7 +198,8 @@ def _clearance(points: NDArray[np.float64], radius: NDArray[np.float64], grid: G
 
 def fill_cavities(solid: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Solid with everything that the exterior cannot reach (6-connected) filled."""
-    label, _ = ndimage.label(~solid)
+    labelled: Any = ndimage.label(~solid)
+    label: NDArray[np.int32] = labelled[0]
     return label != label[0, 0, 0]
 
 
@@ -207,9 +209,9 @@ def fill_openings(solid: NDArray[np.bool_], directions: int = 24) -> NDArray[np.
     Inside an open tube all but the two along its axis do; between arm and trunk or legs not even 22.
     """
     met = np.zeros(solid.shape, np.uint8)
-    for direction in product((-1, 0, 1), repeat=3):
-        if any(direction):
-            met += _sees(solid, direction)
+    for x, y, z in product((-1, 0, 1), repeat=3):
+        if x or y or z:
+            met += _sees(solid, (x, y, z))
     return solid | (met >= directions)
 
 

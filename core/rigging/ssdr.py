@@ -125,7 +125,7 @@ def fit_weights(
     return indices, weights
 
 
-def _compact(indices: I32, weights: F64) -> tuple[NDArray[np.intp], I32]:
+def _compact(indices: I32, weights: F64) -> tuple[I32, I32]:
     """Return the bones that move any point, and the indices (N, K) counted among them."""
     used = np.unique(indices[weights > 0])
     place = np.zeros(int(used[-1]) + 1, np.int32)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from ..progress import Progress, no_progress
 from .components import bridge
@@ -61,9 +61,8 @@ def closed_surface(
     Surface
     """
     points = np.asarray(points, np.float64)
-    mesh = faces is not None and len(faces) > 0
     radius = np.zeros(0)
-    if mesh:
+    if faces is not None and len(faces) > 0:
         used = np.unique(faces)
         body = close_mesh(points, np.asarray(faces, np.int64))
         extent = points[used]
@@ -73,7 +72,8 @@ def closed_surface(
         radius = _ball_radii(extent, None if scales is None else scales)
     longest = max(float(np.ptp(extent, axis=0).max()), float(2 * radius.max(initial=0)), 1e-9)
     voxel = _coarsest(longest / 96, extent, radius)
-    for attempt in range(3):
+    attempt = 0
+    while True:
         progress(STAGE, 0.1 + 0.25 * attempt)
         grid = Grid.around(extent, voxel, max(float(radius.max(initial=0)), 2.5 * voxel) + voxel)
         field = _mesh_field(extent, body, grid) if body else _point_field(extent, radius, grid)
@@ -82,6 +82,7 @@ def closed_surface(
         if attempt == 2 or 0.7 * VERTEX_BUDGET < count < 1.1 * VERTEX_BUDGET:
             break
         voxel = _coarsest(voxel * float(np.clip(np.sqrt(count / VERTEX_BUDGET), 0.5, 4)), extent, radius)
+        attempt += 1
     field = bridge(field, progress)
     field[fill_cavities(field > 0.5) & (field <= 0.5)] = 1.0
     vertices, triangles = marching_cubes(field, 0.5)
@@ -97,7 +98,7 @@ def _reliable(points: NDArray[np.float64], opacities: NDArray[np.floating] | Non
     if opacities is not None and (opacities >= MIN_OPACITY).any():
         points = points[opacities >= MIN_OPACITY]
     if len(points) > 100:
-        distance = cKDTree(points).query(points, 21)[0][:, 1:].mean(1)
+        distance = KDTree(points).query(points, 21)[0][:, 1:].mean(1)
         points = points[distance <= distance.mean() + 3 * distance.std()]
     return points
 
@@ -109,7 +110,7 @@ def _ball_radii(points: NDArray[np.float64], scales: NDArray[np.floating] | None
         size = 1e-2 if scales is None else max(float(np.median(np.max(scales, 1))), 1e-6)
         return np.full(len(points), size)
     k = min(9, len(distinct))
-    radius = cKDTree(distinct).query(points, k)[0][:, -1]
+    radius = KDTree(distinct).query(points, k)[0][:, -1]
     return np.minimum(radius, 2 * np.median(radius))
 
 
@@ -132,25 +133,27 @@ def _mesh_field(
     points: NDArray[np.float64], body: tuple[NDArray[np.float64], NDArray[np.int64]], grid: Grid
 ) -> NDArray[np.float32]:
     """Filled share of each voxel (X, Y, Z), blurred a little, sheets and wires thickened to two voxels."""
-    fine = Grid(grid.origin - grid.voxel / 4, grid.voxel / 2, tuple(2 * n for n in grid.shape))
     x, y, z = grid.shape
+    fine = Grid(grid.origin - grid.voxel / 4, grid.voxel / 2, (2 * x, 2 * y, 2 * z))
     share = fill_mesh(*body, fine).reshape(x, 2, y, 2, z, 2).mean((1, 3, 5), dtype=np.float32)
-    field = ndimage.gaussian_filter(share, 0.6)
+    field: NDArray[np.float32] = np.asarray(ndimage.gaussian_filter(share, 0.6), np.float32)
     samples = sample_mesh(*body, grid.voxel)
-    gap = ndimage.distance_transform_edt(field <= 0.5)
+    gap = np.asarray(ndimage.distance_transform_edt(field <= 0.5))
     bare = np.zeros(grid.shape, bool)
     bare[tuple(grid.cells(samples).T)] = True
     bare &= gap > 2.5  # corners that the blur rounds off are nearer
     if bare.any():
-        layer = ndimage.gaussian_filter((ndimage.distance_transform_edt(~bare) < 1.5).astype(np.float32), 0.5)
-        field = np.maximum(field, layer)
+        near = np.asarray(ndimage.distance_transform_edt(~bare)) < 1.5
+        layer = ndimage.gaussian_filter(near.astype(np.float32), 0.5)
+        field = np.maximum(field, np.asarray(layer, np.float32))
     return field
 
 
 def _point_field(points: NDArray[np.float64], radius: NDArray[np.float64], grid: Grid) -> NDArray[np.float32]:
     """Soft mask (X, Y, Z), 0.5 on the surface."""
     depth = fill_points(points, np.maximum(radius, 2.5 * grid.voxel), grid)
-    return ndimage.gaussian_filter(np.clip(0.5 + depth / (2 * grid.voxel), 0, 1), 0.5)
+    mask = np.clip(0.5 + depth / (2 * grid.voxel), 0, 1)
+    return np.asarray(ndimage.gaussian_filter(mask, 0.5), np.float32)
 
 
 def _vertex_count(field: NDArray[np.float32]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,7 +158,7 @@ def _solve_supports(g: F64, r: F64, supports: NDArray[np.intp]) -> tuple[F64, F6
     return np.where(feasible, value, np.inf), solution
 
 
-def _eliminate(d: list[list[F64 | None]], q: list[F64], rounding: list[F64]) -> list[F64]:
+def _eliminate(d: list[list[Any]], q: list[F64], rounding: list[F64]) -> list[F64]:
     """Solve the symmetric systems (d + rounding) v = q (upper part given, at most 3 x 3) elementwise."""
     size = len(q)
     d, q = [row[:] for row in d], q[:]
