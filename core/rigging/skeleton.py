@@ -27,7 +27,6 @@ from .tree import KinematicTree
 
 F64 = NDArray[np.float64]
 STRUCTURE_FRAMES = 90
-SLACK = 1.1  # rise of the RMS error that fewer joints may cost at the end
 VISIBLE_GAIN = 2e-2  # RMS gain, of the diagonal, for its own points, of a joint that is plain to see
 
 
@@ -102,7 +101,6 @@ def fit_structure(
     fit = improve(body, fit, rounds=4)
     fit = grow(body, fit, 0.0, 0.9 * budget, progress=progress)
     fit = bridge(body, fit, 0.85 * budget, progress)
-    fit = prune(body, fit, min(0.9 * budget, SLACK * rms_error(body.stats, fit)), progress=progress)
     return tidy(body, fit)
 
 
