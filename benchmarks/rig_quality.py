@@ -4,8 +4,8 @@
 
 Prints a row a sequence: bones, joints, ends; SSDR and skeleton-only replay RMSE and the latter's limit (twice
 the former plus 1); medians of the distance of true joints to the nearest of ours and back; joints outside the
-surface; seconds of each stage. Errors and distances: % of the rest pose's box diagonal. True joints that
-move no limb (root, IK targets, fingers) are left out.
+surface; seconds of each stage. Errors and distances: % of the rest pose's box diagonal. Root and IK targets
+are no true joints; fingers need not be found, but may be.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ import re
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from gaussianimate.core.formats import read_capture
 from gaussianimate.core.rigging.build import RigOptions, build_rig
 from gaussianimate.core.rigging.inside import inside
 from gaussianimate.core.rigging.surface import closed_surface
 
-NO_LIMB = re.compile(
-    r"^_?(root|bone$|b_root)|IK|control|slot|pole|thumb|index|middle|ring|pinky|palm|hand\.[lr]$",
-    re.IGNORECASE,
-)
+NO_JOINT = re.compile(r"^_?(root|bone$|b_root)|IK|control|slot|pole", re.IGNORECASE)
+FINGER = re.compile(r"thumb|index|middle|ring|pinky|palm|hand\.[lr]$", re.IGNORECASE)
 STAGES = ("ssdr", "surface", "curve", "joints")
 
 
@@ -70,7 +68,7 @@ def joint_distances(path: Path, frame: int, ours: np.ndarray, rest: np.ndarray) 
         kept = [not NO_LIMB.search(str(name)) for name in data["joint_names"]]
         true = data["joints"][frame][kept]
     percent = 100 / np.linalg.norm(np.ptp(rest, axis=0))
-    return tuple(percent * float(np.median(cKDTree(a).query(b)[0])) for a, b in ((ours, true), (true, ours)))
+    return tuple(percent * float(np.median(KDTree(a).query(b)[0])) for a, b in ((ours, true), (true, ours)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 # An end branch has to reach this many radii of the body it leaves; a corner of a cube reaches 1.73 from
 # its middle.
 TWIG = 1.9
+SAME_BALL = 0.2  # distance of the middles of two balls, of the larger radius, up to which they are one
 
 
 class CurveGraph:
@@ -182,8 +183,8 @@ class CurveGraph:
                 self.merge(twig[0], node)
 
     def join_junctions(self, centre: NDArray[np.float64], radius: NDArray[np.float64]) -> None:
-        """Make one of two junctions where the middle of one lies in the ball of the other: limbs that leave
-        a trunk opposite each other, such as the two arms, leave it at one place.
+        """Make one of two junctions whose largest inscribed balls are much the same: limbs that leave a
+        trunk opposite each other, such as the two arms, leave it at one place.
 
         Parameters
         ----------
@@ -197,7 +198,7 @@ class CurveGraph:
                     apart = float(np.linalg.norm(centre[a] - centre[b]))
                     short.append((apart / max(float(radius[a]), float(radius[b]), 1e-300), path))
             ratio, path = min(short, default=(np.inf, []))
-            if ratio > 1:
+            if ratio > SAME_BALL:
                 return
             for node in path[1:]:
                 self.merge(path[0], node)

@@ -22,6 +22,7 @@ MAX_ATTEMPTS = 40
 SEEDS = 4
 MAX_BRIDGES = 12
 BRIDGE_TRIALS = 4
+HABIT = 0.5  # a child changes over to a new joint only for a clear gain
 
 
 def grow(
@@ -118,7 +119,7 @@ def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[
             spread = [_nearness(body, mask, tree.positions[child]) for mask in (group, rest_of)]
         else:
             spread = [_slip(own[:, child], other, tree.positions[child]) for other in (motion, stay)]
-        if spread[0] < spread[1]:
+        if spread[0] < HABIT * spread[1]:
             parents[child] = len(tree)
     positions, anchors = [*tree.positions, seam], [*fit.anchors, seam]
     rotations = [fit.poses.rotations, motion[:, None, :, :3]]

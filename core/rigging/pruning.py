@@ -57,12 +57,13 @@ def prune(
 
 def limb_roots(body: Body, fit: SkeletonFit) -> NDArray[np.bool_]:
     """Mask (J,) of the joints at which a limb leaves a branching: they carry points, and what hangs on them
-    reaches `LONG_END` away.
+    reaches `LONG_END` away from it.
     """
     tree = fit.tree
     masses = np.bincount(fit.bone_joints, body.stats.bone_masses, len(tree))
-    apart = np.linalg.norm(tree.positions[:, None] - tree.positions, axis=2)
-    reach = np.where(tree.ancestry(), apart, 0).max(axis=1)
+    leaves = tree.positions[np.maximum(tree.parents, 0)]
+    reach = np.linalg.norm(leaves[:, None] - tree.positions, axis=2)
+    reach = np.where(tree.ancestry(), reach, 0).max(axis=1)
     branching = (tree.child_counts >= 2)[np.maximum(tree.parents, 0)] & (tree.parents >= 0)
     return branching & (reach >= LONG_END) & (masses >= LEAST_SHARE * body.stats.point_count)
 

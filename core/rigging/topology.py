@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .poses import Poses, fit_poses
-from .skeleton_fit import Body, SkeletonFit, improve, total_error, with_ends
+from .skeleton_fit import LEAST_SHARE, Body, SkeletonFit, improve, total_error, with_ends
 from .tree import KinematicTree, parents_first, root_tree, spanning_edges
 
 F64 = NDArray[np.float64]
 HOLD = 2e-3  # squared motion (2 sin(angle / 2))^2 under which a pivot stays at its seam
 HABIT = 0.5  # factor on the slip of edges that exist: the curve's topology is left only for a clear gain
+LIGHT = 4.0  # factor on the slip of edges to bodies under `LEAST_SHARE` of the points: patches are leaves
 TOLERANCE = 1.05  # rise of the squared error a better-held tree may cost
 
 
@@ -22,7 +23,8 @@ def reattach(body: Body, fit: SkeletonFit) -> SkeletonFit:
 
     A curve skeleton merges limbs that touch at rest, and a joint once hung on the wrong limb stays there;
     the motion
-    tells. The slip of two bodies is the least RMS distance by which their motions carry one common pivot
+    tells. Nothing but its own patch should hang on a patch, a few points of cloth or skin that slide on a
+    limb. The slip of two bodies is the least RMS distance by which their motions carry one common pivot
     apart, the pivot held near the seam between them.
     """
     tree, count = fit.tree, len(fit.tree)
@@ -31,7 +33,9 @@ def reattach(body: Body, fit: SkeletonFit) -> SkeletonFit:
     pairs, costs, pivots = _existing(body, fit, carrying)
     more, slips, seams = _contacts(body, fit, carrying)
     edges = np.concatenate([pairs, more])
-    kept, added = spanning_edges(count, edges, np.concatenate([costs, slips]), tree.positions)
+    light = carrying & (_shares(body, fit) < LEAST_SHARE)
+    costs = np.concatenate([costs, slips]) * np.where(light[edges].any(axis=1), LIGHT, 1)
+    kept, added = spanning_edges(count, edges, costs, tree.positions)
     if kept[: len(pairs)].all() or len(added):
         return fit
     hung, order = root_tree(tree.positions, edges[kept], 0)
@@ -57,6 +61,12 @@ def reattach(body: Body, fit: SkeletonFit) -> SkeletonFit:
     return trial if total_error(body.stats, trial) <= TOLERANCE * total_error(body.stats, fit) else fit
 
 
+def _shares(body: Body, fit: SkeletonFit) -> F64:
+    """Share (J,) of all points that each joint carries."""
+    masses = np.bincount(fit.bone_joints, body.stats.bone_masses, len(fit.tree))
+    return masses / max(float(masses.sum()), 1e-12)
+
+
 def _existing(body: Body, fit: SkeletonFit, carrying: NDArray[np.bool_]) -> tuple[NDArray[np.intp], F64, F64]:
     """Edges (E, 2), costs and pivots of the tree as it is.
 
@@ -71,7 +81,7 @@ def _existing(body: Body, fit: SkeletonFit, carrying: NDArray[np.bool_]) -> tupl
         while not carrying[a]:
             a = fit.tree.parents[a]
         if carrying[b]:
-            costs[k] = HABIT * _free_slip(body, fit, transforms, a, b, fit.tree.positions[b])[0]
+            costs[k] = HABIT * _free_slip(body, fit, transforms, int(a), int(b), fit.tree.positions[b])[0]
     return edges, costs, fit.tree.positions[child]
 
 

@@ -23,14 +23,14 @@ def degrees(graph):
     return sorted(len(near) for near in graph.near.values())
 
 
-def test_junctions_in_one_ball_are_one():
-    graph, nodes = h_shape(0.4)
+def test_junctions_of_one_ball_are_one():
+    graph, nodes = h_shape(0.09)
     graph.join_junctions(nodes, np.full(len(nodes), 0.5))
     assert degrees(graph)[-2:] == [2, 4] and graph.loops() == 0
     assert len(graph.branches()) == 4
 
 
 def test_junctions_of_a_long_trunk_stay_two():
-    graph, nodes = h_shape(0.6)
+    graph, nodes = h_shape(0.15)
     graph.join_junctions(nodes, np.full(len(nodes), 0.5))
     assert degrees(graph)[-2:] == [3, 3]
