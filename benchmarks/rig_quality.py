@@ -65,10 +65,14 @@ def joint_distances(path: Path, frame: int, ours: np.ndarray, rest: np.ndarray) 
     with np.load(path, allow_pickle=False) as data:
         if "joints" not in data:
             return np.nan, np.nan
-        kept = [not NO_LIMB.search(str(name)) for name in data["joint_names"]]
-        true = data["joints"][frame][kept]
+        names = [str(name) for name in data["joint_names"]]
+        moving = np.array([not NO_JOINT.search(name) for name in names])
+        limbs = moving & [not FINGER.search(name) for name in names]
+        true = data["joints"][frame]
     percent = 100 / np.linalg.norm(np.ptp(rest, axis=0))
-    return tuple(percent * float(np.median(KDTree(a).query(b)[0])) for a, b in ((ours, true), (true, ours)))
+    there = np.median(KDTree(ours).query(true[limbs])[0])
+    back = np.median(KDTree(true[moving]).query(ours)[0])
+    return percent * float(there), percent * float(back)
 
 
 if __name__ == "__main__":
