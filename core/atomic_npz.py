@@ -77,9 +77,10 @@ def read_npz(
     if not Path(path).is_file():
         raise error(f"{path}: there is no such file.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise error(f"{path}: is a single array, not {what} (.npz).")
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise error(f"{path}: is a single array, not {what} (.npz).")
+        with archive:
             missing = [name for name in required if name not in archive.files]
             if missing:
                 raise error(f"{path}: is not {what}, it lacks {', '.join(missing)}.")

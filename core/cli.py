@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import GaussiAnimateError, RigError
+from .errors import FormatError, GaussiAnimateError, RigError
 from .peak_memory import peak_memory_mb
 from .progress import Progress
 
@@ -197,6 +197,11 @@ def _bake(options: argparse.Namespace) -> None:
     from .rigging.rig_file import load_rig
     from .skinning.skin import make_skin
 
+    if Path(options.output).resolve() == Path(options.cloud).resolve().parent:
+        raise FormatError(
+            options.output,
+            "holds the cloud that is posed, whose sequence the new files would join; choose another folder",
+        )
     rig = load_rig(options.rig)
     motion = load_motion(options.motion, rig)
     cloud, notes = read_cloud(options.cloud)

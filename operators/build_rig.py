@@ -11,6 +11,7 @@ from ..core.capture import Capture
 from ..core.progress import Progress
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
+from ..gaussianimate_addon.bone_shapes import moving_joints
 from ..gaussianimate_addon.capture_object import capture_from_point_cloud, is_capture_object
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
@@ -35,7 +36,7 @@ class NewRig:
     @property
     def summary(self) -> str:
         """One line on what was found."""
-        joints, bones = len(self.rig.joint_names), self.rig.bone_transforms.shape[1]
+        joints, bones = int(moving_joints(self.rig).sum()), self.rig.bone_count
         plural = (f"{joints} joint{'s'[: joints != 1]}", f"{bones} skin bone{'s'[: bones != 1]}")
         return f"{', '.join(plural)}, replay error {self.report.rmse_percent:.2g} % of the size"
 

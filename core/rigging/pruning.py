@@ -32,7 +32,8 @@ def prune(
     """Remove, cheapest first, the joints whose own rotation buys too little; ends stay for `tidy`.
 
     The first joint of a limb stays though the capture never turned it: the next pose may.
-    No removal takes the RMS error over `limit` (of the diagonal); within it joints that carry no bone go.
+    No removal takes the RMS error over `limit` (of the diagonal); within it joints that carry no bone go, and
+    patches: skin bones carry those, an animator has no use for them.
     """
     stats = body.stats
     most = stats.point_count * len(stats.energy) * limit**2
@@ -43,8 +44,10 @@ def prune(
         joint = int(np.argmin(costs))
         trial = improve(body, without_joint(fit, joint), iterations=3)
         error = total_error(stats, trial)
-        empty = base < most < np.inf and not (fit.bone_joints == joint).any()
-        too_dear = error - base > allowance(stats, fit, int(joint)) and not empty
+        needless = base < most < np.inf and (
+            not (fit.bone_joints == joint).any() or patches(body, fit)[joint]
+        )
+        too_dear = error - base > allowance(stats, fit, int(joint)) and not needless
         if too_dear or error > max(most, 1.001 * base):
             costs[joint] = np.inf
         else:
@@ -53,6 +56,17 @@ def prune(
             base, costs = _removal_costs(stats, fit)
             costs[~kept] = np.inf
     return fit
+
+
+def patches(body: Body, fit: SkeletonFit) -> NDArray[np.bool_]:
+    """Mask (J,) of the joints without joints below that move anything, which carry few points close by."""
+    tree = fit.tree
+    masses = np.bincount(fit.bone_joints, body.stats.bone_masses, len(tree))
+    below = tree.ancestry() & ~np.eye(len(tree), dtype=bool)
+    apart = np.linalg.norm(tree.positions[:, None] - tree.positions, axis=2)
+    reach = np.where(below, apart, 0).max(axis=1)
+    light = masses < LEAST_SHARE * body.stats.point_count
+    return light & (below @ masses == 0) & (reach < LONG_END) & (tree.parents >= 0)
 
 
 def limb_roots(body: Body, fit: SkeletonFit) -> NDArray[np.bool_]:

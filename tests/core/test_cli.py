@@ -119,6 +119,9 @@ def test_bake_writes_the_posed_splats(rig, folder):
     )
     command = ["bake", str(rig.path), "--cloud", str(folder / "cloud.ply"), "-o", str(folder / "baked")]
     assert main([*command, "--motion", str(folder / "slide.npz")]) == 0
+    beside = [*command[:-1], str(folder), "--motion", str(folder / "slide.npz")]
+    before = sorted(folder.iterdir())
+    assert main(beside) == 1 and sorted(folder.iterdir()) == before, "a bake never joins its own capture"
     files = sorted((folder / "baked").iterdir())
     assert len(files) == 2
     still, moved = (read_cloud(file)[0] for file in files)

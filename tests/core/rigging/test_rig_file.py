@@ -159,3 +159,9 @@ def test_a_cloud_takes_weights_of_the_nearest_points_and_must_lie_there(rig):
     assert rows_for_cloud(rig, rig.rest[[3, 1]] + 1e-4, "a.ply").tolist() == [3, 1]
     with pytest.raises(RigError, match=r"a\.ply does not fit the rig"):
         rows_for_cloud(rig, rig.rest + 50, "a.ply")
+
+
+def test_a_single_array_is_no_archive(tmp_path):
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with pytest.raises(RigError, match="single array"):
+        load_rig(tmp_path / "array.npy")
