@@ -66,7 +66,7 @@ def line(name, rest, frames, faces, bones, dem_python):
     """Return one row of the table."""
     import numpy as np
 
-    from gaussianimate.core.rigging.ssdr import decompose
+    from gaussianimate.core.rigging.decomposition.ssdr import decompose
 
     start = time.perf_counter()
     ours = decompose(rest, frames, bones)
@@ -97,7 +97,7 @@ def scaling():
     """Time a waving sheet: points, frames and bones one at a time."""
     import numpy as np
 
-    from gaussianimate.core.rigging.ssdr import decompose
+    from gaussianimate.core.rigging.decomposition.ssdr import decompose
 
     for points, frames, bones in [
         *((n, 60, 20) for n in (1_000, 5_000, 20_000, 100_000)),

@@ -19,8 +19,8 @@ from scipy.spatial import KDTree
 
 from gaussianimate.core.formats import read_capture
 from gaussianimate.core.rigging.build import RigOptions, build_rig
-from gaussianimate.core.rigging.inside import inside
-from gaussianimate.core.rigging.surface import closed_surface
+from gaussianimate.core.rigging.curves.inside import inside
+from gaussianimate.core.rigging.curves.surface import closed_surface
 
 NO_JOINT = re.compile(r"^_?(root|bone$|b_root)|IK|control|slot|pole", re.IGNORECASE)
 FINGER = re.compile(r"thumb|index|middle|ring|pinky|palm|hand\.[lr]$", re.IGNORECASE)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ..capture import Capture
 from ..errors import CaptureError
 from ..progress import Progress, no_progress
+from .decomposition.ssdr import SkinningDecomposition, decompose
 from .rig import Rig
-from .skeleton import Skeleton, build_skeleton, single_joint
-from .ssdr import SkinningDecomposition, decompose
+from .skeleton.skeleton import Skeleton, build_skeleton, single_joint
 
 DEFAULT_FPS = 24.0
 
@@ -102,7 +102,7 @@ def build_rig(
     with clock("ssdr"):
         skin = decompose(rest, positions, options.max_bones, options.max_influences, progress=progress)
         if skin.transforms.shape[1] > 1:
-            from .separation import separate_places
+            from .decomposition.separation import separate_places
 
             skin = separate_places(rest, skin, options.max_bones)
     notes += [*skin.notes, *_frame_notes(len(frames))]
@@ -147,9 +147,9 @@ def _skeleton(
     if skin.transforms.shape[1] == 1:
         with clock("joints"):
             return single_joint(rest, positions, skin, opacities)
-    from .contraction import contract
-    from .curve import extract_curve
-    from .surface import closed_surface
+    from .curves.contraction import contract
+    from .curves.curve import extract_curve
+    from .curves.surface import closed_surface
 
     with clock("surface"):
         scales = None if cloud is None else cloud.scales

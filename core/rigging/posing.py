@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RigError
-from .poses import joint_transforms
 from .rig import Rig
+from .skeleton.poses import joint_transforms
 
 
 def outer_bone_transforms(

@@ -18,7 +18,7 @@ def shapes():
 @pytest.fixture
 def coarse(monkeypatch):
     """Surfaces of a quarter of the usual vertices, where what a test proves does not hang on detail."""
-    monkeypatch.setattr("gaussianimate.core.rigging.surface.VERTEX_BUDGET", 2000)
+    monkeypatch.setattr("gaussianimate.core.rigging.curves.surface.VERTEX_BUDGET", 2000)
 
 
 @pytest.fixture(scope="session")

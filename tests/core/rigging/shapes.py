@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaussianimate.core.rigging.isosurface import marching_cubes
-from gaussianimate.core.rigging.surface import Surface
+from gaussianimate.core.rigging.curves.isosurface import marching_cubes
+from gaussianimate.core.rigging.curves.surface import Surface
 
 
 def segment_distance(p: np.ndarray, a, b) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussianimate.core.capture import Capture
-from gaussianimate.core.rigging.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.poses import joint_transforms
 from gaussianimate.core.rotations import axis_angle_to_quaternion
 
 
@@ -76,7 +76,7 @@ def chain(parts: int, count: int = 40, blend: float = 0.15, seed: int = 0) -> di
 
 def straight_curve(rest: np.ndarray, nodes: int = 51, length: float = 4.0):
     """The curve skeleton of `tube`: its axis."""
-    from gaussianimate.core.rigging.curve import CurveSkeleton
+    from gaussianimate.core.rigging.curves.curve import CurveSkeleton
 
     x = np.linspace(0, length, nodes)
     places = np.stack([x, 0 * x, 0 * x], axis=1)

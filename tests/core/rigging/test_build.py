@@ -21,7 +21,7 @@ DATA = Path(__file__).parents[4] / "shared" / "data"
 def coarse_surfaces():
     """Surfaces of a quarter of the usual vertices: nothing here hangs on their detail."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gaussianimate.core.rigging.surface.VERTEX_BUDGET", 2000)
+        patch.setattr("gaussianimate.core.rigging.curves.surface.VERTEX_BUDGET", 2000)
         yield
 
 

@@ -5,10 +5,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from gaussianimate.core.errors import Cancelled
-from gaussianimate.core.rigging.clustering import MIN_POINTS, cluster, cluster_motion
+from gaussianimate.core.rigging.decomposition.clustering import MIN_POINTS, cluster, cluster_motion
+from gaussianimate.core.rigging.decomposition.motion_matrix import Alignment
+from gaussianimate.core.rigging.decomposition.sampling import farthest_points, stratified_subset
 from gaussianimate.core.rigging.kabsch import fit_rigid, kabsch
-from gaussianimate.core.rigging.motion_matrix import Alignment
-from gaussianimate.core.rigging.sampling import farthest_points, stratified_subset
 
 
 @pytest.mark.parametrize(("points", "bones", "frames"), [(1500, 5, 40), (1200, 8, 30)])

@@ -5,10 +5,10 @@ import pytest
 from scipy.spatial import cKDTree
 
 from gaussianimate.core.errors import Cancelled
-from gaussianimate.core.rigging import contraction
-from gaussianimate.core.rigging.contraction import contract, cotangent_laplacian, ring_areas
-from gaussianimate.core.rigging.isosurface import is_closed_manifold
-from gaussianimate.core.rigging.remesh import collapse_short_edges
+from gaussianimate.core.rigging.curves import contraction
+from gaussianimate.core.rigging.curves.contraction import contract, cotangent_laplacian, ring_areas
+from gaussianimate.core.rigging.curves.isosurface import is_closed_manifold
+from gaussianimate.core.rigging.curves.remesh import collapse_short_edges
 
 
 def test_bent_tube_shrinks_onto_its_axis(shapes):

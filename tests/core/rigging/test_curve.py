@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from gaussianimate.core.rigging.contraction import contract
-from gaussianimate.core.rigging.curve import extract_curve, select_canonical_frame
-from gaussianimate.core.rigging.inside import inside
-from gaussianimate.core.rigging.surface import closed_surface
+from gaussianimate.core.rigging.curves.contraction import contract
+from gaussianimate.core.rigging.curves.curve import extract_curve, select_canonical_frame
+from gaussianimate.core.rigging.curves.inside import inside
+from gaussianimate.core.rigging.curves.surface import closed_surface
 
 DATA = Path(__file__).parents[4] / "shared/data"
 

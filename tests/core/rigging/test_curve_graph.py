@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gaussianimate.core.rigging.curve_graph import CurveGraph
+from gaussianimate.core.rigging.curves.curve_graph import CurveGraph
 
 
 def h_shape(gap):

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gaussianimate.core.rigging.curve import CurveSkeleton
-from gaussianimate.core.rigging.joints import (
+from gaussianimate.core.rigging.curves.curve import CurveSkeleton
+from gaussianimate.core.rigging.skeleton.joints import (
     aggregate_weights,
     branch_joints,
     joints_from_curve,

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gaussianimate.core.rigging.inside import inside
-from gaussianimate.core.rigging.solid import fill_openings
-from gaussianimate.core.rigging.surface import closed_surface
+from gaussianimate.core.rigging.curves.inside import inside
+from gaussianimate.core.rigging.curves.solid import fill_openings
+from gaussianimate.core.rigging.curves.surface import closed_surface
 
 
 def tube(count, radius=0.2, length=2.0, seed=0):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gaussianimate.core.rigging.binding import rebind
-from gaussianimate.core.rigging.lbs_statistics import lbs_statistics
-from gaussianimate.core.rigging.placement import place_joints
-from gaussianimate.core.rigging.poses import (
+from gaussianimate.core.rigging.skeleton.binding import rebind
+from gaussianimate.core.rigging.skeleton.lbs_statistics import lbs_statistics
+from gaussianimate.core.rigging.skeleton.placement import place_joints
+from gaussianimate.core.rigging.skeleton.poses import (
     fit_poses,
     joint_transforms,
     local_quaternions,
@@ -19,7 +19,7 @@ from gaussianimate.core.rigging.poses import (
     skinning_transforms,
     squared_error,
 )
-from gaussianimate.core.rigging.tree import KinematicTree
+from gaussianimate.core.rigging.skeleton.tree import KinematicTree
 
 synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("synthetic.py"))))
 

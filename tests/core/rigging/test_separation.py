@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gaussianimate.core.rigging.separation import separate_places
-from gaussianimate.core.rigging.ssdr import SkinningDecomposition, replay_rmse
+from gaussianimate.core.rigging.decomposition.separation import separate_places
+from gaussianimate.core.rigging.decomposition.ssdr import SkinningDecomposition, replay_rmse
 
 
 @pytest.fixture(scope="module")

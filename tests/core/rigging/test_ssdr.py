@@ -9,14 +9,14 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from gaussianimate.core.errors import CaptureError
-from gaussianimate.core.rigging.alternation import Alternation, Fit, fit_to_bones
-from gaussianimate.core.rigging.bones import BoneSolver
-from gaussianimate.core.rigging.clustering import candidate_motions, cluster
-from gaussianimate.core.rigging.exchange import Exchange
-from gaussianimate.core.rigging.lbs import sparse_weights
-from gaussianimate.core.rigging.motion_matrix import Alignment
-from gaussianimate.core.rigging.ssdr import decompose, fit_weights, replay, replay_rmse
-from gaussianimate.core.rigging.weights import WeightSolver, solve_simplex
+from gaussianimate.core.rigging.decomposition.alternation import Alternation, Fit, fit_to_bones
+from gaussianimate.core.rigging.decomposition.bones import BoneSolver
+from gaussianimate.core.rigging.decomposition.clustering import candidate_motions, cluster
+from gaussianimate.core.rigging.decomposition.exchange import Exchange
+from gaussianimate.core.rigging.decomposition.lbs import sparse_weights
+from gaussianimate.core.rigging.decomposition.motion_matrix import Alignment
+from gaussianimate.core.rigging.decomposition.ssdr import decompose, fit_weights, replay, replay_rmse
+from gaussianimate.core.rigging.decomposition.weights import WeightSolver, solve_simplex
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 

@@ -7,11 +7,11 @@ import pytest
 from scipy.spatial import cKDTree
 
 from gaussianimate.core.errors import Cancelled
-from gaussianimate.core.rigging.inside import inside
-from gaussianimate.core.rigging.isosurface import is_closed_manifold, marching_cubes
-from gaussianimate.core.rigging.medial import medial_balls
-from gaussianimate.core.rigging.solid import Grid, close_mesh, fill_mesh
-from gaussianimate.core.rigging.surface import closed_surface
+from gaussianimate.core.rigging.curves.inside import inside
+from gaussianimate.core.rigging.curves.isosurface import is_closed_manifold, marching_cubes
+from gaussianimate.core.rigging.curves.medial import medial_balls
+from gaussianimate.core.rigging.curves.solid import Grid, close_mesh, fill_mesh
+from gaussianimate.core.rigging.curves.surface import closed_surface
 
 DATA = Path(__file__).parents[4] / "shared/data"
 

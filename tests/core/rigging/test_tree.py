@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gaussianimate.core.rigging.names import name_joints
-from gaussianimate.core.rigging.tree import (
+from gaussianimate.core.rigging.skeleton.names import name_joints
+from gaussianimate.core.rigging.skeleton.tree import (
     KinematicTree,
     motion_inconsistency,
     nearest_joint,

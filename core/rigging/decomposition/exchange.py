@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..kabsch import F64
 from .alternation import Fit, Tick, fit_to_bones, prediction, refine, without_bones
-from .kabsch import F64
 from .motion_matrix import MotionMatrix
 
 

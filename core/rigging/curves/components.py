@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import KDTree
 
-from ..progress import Progress
+from ...progress import Progress
 
 MAX_PIECES = 200
 

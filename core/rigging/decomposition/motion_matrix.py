@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .kabsch import F64, fit_rigid, kabsch
+from ..kabsch import F64, fit_rigid, kabsch
 
 # Root mean square errors, relative to the box diagonal.
 NO_ERROR = 1e-6  # counts as none

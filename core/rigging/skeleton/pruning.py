@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress, no_progress
+from ...progress import Progress, no_progress
 from .lbs_statistics import LbsStatistics
 from .poses import Poses, skinning_transforms, squared_error
 from .skeleton_fit import (

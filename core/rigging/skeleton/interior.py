@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from .medial import medial_balls, vertex_normals
-from .surface import Surface
+from ..curves.medial import medial_balls, vertex_normals
+from ..curves.surface import Surface
 
 F64 = NDArray[np.float64]
 MARGIN = 0.008  # of the diagonal: how deep a joint is to lie where the body is thick enough

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage, sparse
 from scipy.spatial import KDTree
 
-from ..progress import Progress, no_progress
+from ...progress import Progress, no_progress
 from .components import bridge
 from .isosurface import marching_cubes
 from .solid import Grid, close_mesh, directed_edges, fill_cavities, fill_mesh, fill_points, sample_mesh

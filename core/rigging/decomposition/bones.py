@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .kabsch import F64, kabsch
+from ..kabsch import F64, kabsch
 from .motion_matrix import MotionMatrix, rigid_bone
 
 

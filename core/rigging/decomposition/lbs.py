@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress, no_progress
-from .kabsch import F64
+from ...progress import Progress, no_progress
+from ..kabsch import F64
 
 I32 = NDArray[np.int32]
 

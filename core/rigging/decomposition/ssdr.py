@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CaptureError
-from ..progress import Progress, no_progress
-from .kabsch import F64
+from ...errors import CaptureError
+from ...progress import Progress, no_progress
+from ..kabsch import F64
 from .lbs import I32, replay, replay_rmse, sparse_weights
 from .motion_matrix import Alignment, MotionMatrix
 from .sampling import stratified_subset

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress, no_progress
+from ...progress import Progress, no_progress
 from .poses import Poses
 from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error, with_ends
 from .tree import KinematicTree, parents_first

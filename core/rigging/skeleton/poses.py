@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress, no_progress
-from ..rotations import axis_angle_to_quaternion, matrix_to_quaternion, quaternion_to_matrix
-from .kabsch import kabsch
+from ...progress import Progress, no_progress
+from ...rotations import axis_angle_to_quaternion, matrix_to_quaternion, quaternion_to_matrix
+from ..kabsch import kabsch
 from .lbs_statistics import LbsStatistics
 from .tree import KinematicTree
 

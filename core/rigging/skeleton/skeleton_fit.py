@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kabsch import kabsch
 from .binding import merge_affinity, nearby_joints, rebind
 from .bone_shapes import BoneShapes
 from .interior import Interior
-from .kabsch import kabsch
 from .lbs_statistics import LbsStatistics
 from .placement import place_joints
 from .poses import Poses, fit_poses, skinning_transforms, squared_error

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..kabsch import F64
 from .bones import BoneSolver, nearest_rigid
-from .kabsch import F64
 from .motion_matrix import MotionMatrix
 from .weights import WeightSolver
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import KDTree
 
-from ..progress import Progress, no_progress
+from ...progress import Progress, no_progress
 from .canonical import select_canonical_frame
 from .centring import centre_curves
 from .contraction import ring_areas

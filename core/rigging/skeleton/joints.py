@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .tree import motion_inconsistency, nearest_joint, root_tree, spanning_edges
 
 if TYPE_CHECKING:
-    from .curve import CurveSkeleton
+    from ..curves.curve import CurveSkeleton
     from .tree import KinematicTree
 
 F64 = NDArray[np.float64]

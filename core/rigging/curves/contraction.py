@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from ..progress import Progress, no_progress
+from ...progress import Progress, no_progress
 from .medial import medial_balls
 from .remesh import collapse_short_edges
 from .surface import Surface

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress, no_progress
+from ...progress import Progress, no_progress
+from ..curves.curve import CurveSkeleton
+from ..curves.inside import inside
+from ..curves.surface import Surface
+from ..decomposition.ssdr import SkinningDecomposition
 from .binding import bone_affinity
 from .bone_shapes import BoneShapes
-from .curve import CurveSkeleton
 from .growth import bridge, grow
-from .inside import inside
 from .interior import Interior
 from .joints import aggregate_weights, joints_from_curve
 from .lbs_statistics import LbsStatistics, lbs_statistics
@@ -20,8 +22,6 @@ from .names import name_joints
 from .poses import Poses, fit_poses, local_quaternions, squared_error
 from .pruning import prune, tidy
 from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve, joint_statistics, rms_error
-from .ssdr import SkinningDecomposition
-from .surface import Surface
 from .topology import reattach, reroot
 from .tree import KinematicTree
 

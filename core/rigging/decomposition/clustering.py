@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress, no_progress
-from .kabsch import F64
+from ...progress import Progress, no_progress
+from ..kabsch import F64
 from .motion_matrix import Alignment, MotionMatrix, rigid_bone
 from .sampling import farthest_points
 

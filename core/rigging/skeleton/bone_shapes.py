@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from .sampling import stratified_subset
+from ..decomposition.sampling import stratified_subset
 
 F64 = NDArray[np.float64]
 SAMPLE = 8000

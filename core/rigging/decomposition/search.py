@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Progress, no_progress
+from ...progress import Progress, no_progress
+from ..kabsch import F64
 from .alternation import Fit, fit_to_bones, refine
 from .bones import BoneSolver
 from .clustering import cluster, moves_as_one
 from .exchange import Exchange
-from .kabsch import F64
 from .motion_matrix import MotionMatrix
 from .sampling import stratified_subset
 

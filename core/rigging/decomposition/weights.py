@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .kabsch import F64
+from ..kabsch import F64
 from .motion_matrix import MotionMatrix
 
 CANDIDATES = 6  # bones a point chooses from in one round; those in use are always among them

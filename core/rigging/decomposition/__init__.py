@@ -1,0 +1,1 @@
+"""Outer bones and weights from motion: clusters, then smooth skinning decomposition (SSDR)."""
