@@ -26,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GaussiAnimateError as error:
         print(f"gaussianimate: {error}", file=sys.stderr)
         return 1
+    except MemoryError:
+        print("gaussianimate: not enough memory; use fewer frames or splats.", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader (head, less) has seen enough
         sys.stdout = None
         return 0

@@ -36,12 +36,6 @@ def quaternion_multiply(a: Floats, b: Floats) -> Floats:
     )
 
 
-def quaternion_conjugate(quaternions: Floats) -> Floats:
-    """Return the inverse rotations (..., 4) of unit quaternions."""
-    q = np.asarray(quaternions)
-    return q * np.array([1, -1, -1, -1], dtype=q.dtype)
-
-
 def quaternion_to_matrix(quaternions: Floats) -> Floats:
     """Return rotation matrices (..., 3, 3) of quaternions (..., 4) of any length (zero: identity)."""
     w, x, y, z = np.moveaxis(normalize_quaternions(quaternions), -1, 0)

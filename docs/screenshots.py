@@ -38,6 +38,7 @@ def script():
     yield from driver.show_tab()
     space = view()["area"].spaces[0]
     space.shading.type = "MATERIAL"
+    yield 20.0  # compiles its shaders
     space.overlay.show_floor = space.overlay.show_cursor = False
     files = [{"name": path.name} for path in sorted(CAPTURE.glob("*.ply"))]
     call(bpy.ops.gaussianimate.import_capture, "INVOKE_DEFAULT", directory=f"{CAPTURE}/", files=files, up="Y")
@@ -47,20 +48,22 @@ def script():
     call(bpy.ops.view3d.view_orbit, angle=0.35, type="ORBITLEFT")
     call(bpy.ops.view3d.view_selected)
     bpy.context.scene.frame_set(60)
-    yield 3.0
+    yield 25.0  # the first splats compile shaders anew
     driver.picture("walk_1_import")
     call(bpy.ops.gaussianimate.build_rig, "INVOKE_DEFAULT")
     yield 12.0
     driver.picture("walk_2_building")
     yield from wait_until(idle, 400, "the rig")
-    yield 3.0
+    yield 6.0
+    view()["area"].tag_redraw()
+    yield 4.0
     driver.picture("walk_2_rig")
     call(bpy.ops.gaussianimate.set_motion, motion="POSE")
     armature = bpy.context.view_layer.objects.active
     start = bpy.context.scene.frame_start
     key_new_pose(armature, start, start + 12)
     bpy.context.scene.frame_set(start + 12)
-    yield 3.0
+    yield 8.0
     driver.picture("walk_3_pose")
     region = next(region for region in view()["area"].regions if region.type == "UI")
     for _ in range(12):

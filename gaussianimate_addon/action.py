@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.rigging.rig import Rig
-from ..core.rotations import affine_inverse, affine_multiply, matrix_to_quaternion, quaternion_to_matrix
+from ..core.rigging.skeleton.poses import joint_transforms
+from ..core.rotations import affine_inverse, affine_multiply, matrix_to_quaternion
 from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
 
 F64 = NDArray[np.floating]
@@ -65,19 +66,10 @@ def scene_fps(scene: bpy.types.Scene) -> float:
 
 
 def joint_motions(rig: Rig) -> F64:
-    """Return S_j (F, J, 3, 4), rest -> posed, of every joint by forward kinematics."""
-    rotations = quaternion_to_matrix(rig.joint_rotations)
-    motions = np.empty((*rotations.shape[:2], 3, 4))
-    for j, parent in enumerate(rig.joint_parents):
-        rest = rig.joint_positions[j]
-        if parent < 0:
-            turn, place = rotations[:, j], rest + rig.root_translations
-        else:
-            turn = motions[:, parent, :, :3] @ rotations[:, j]
-            place = motions[:, parent, :, :3] @ rest + motions[:, parent, :, 3]
-        motions[:, j, :, :3] = turn
-        motions[:, j, :, 3] = place - turn @ rest
-    return motions
+    """Return S_j (F, J, 3, 4), rest -> posed, of every joint in the captured poses."""
+    return joint_transforms(
+        rig.joint_parents, rig.joint_positions, rig.joint_rotations, rig.root_translations
+    )
 
 
 def _new_action(armature: bpy.types.Object) -> tuple[bpy.types.Action, bpy.types.ActionChannelbag]:

@@ -46,11 +46,10 @@ def pose_anew(armature: bpy.types.Object) -> None:
     _play(armature, action)
 
 
-def reset_pose(armature: bpy.types.Object, selected_only: bool = False) -> None:
+def reset_pose(armature: bpy.types.Object) -> None:
     """Put bones back to rest."""
     for bone in armature.pose.bones:
-        if not selected_only or bone.select:
-            bone.matrix_basis.identity()
+        bone.matrix_basis.identity()
 
 
 def _playing(armature: bpy.types.Object) -> bpy.types.Action | None:

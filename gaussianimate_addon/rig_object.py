@@ -105,6 +105,8 @@ def remove_rig(object: bpy.types.Object) -> None:
         is_child = object.parent == armature
         action = armature.animation_data.action if armature.animation_data else None
         data = cast(bpy.types.Armature, armature.data)
+        if action is not None and MADE_HERE not in action:
+            action.use_fake_user = True  # the user's own work is saved though nothing plays it now
         bpy.data.objects.remove(armature)
         if is_child:
             _set_parenting(object, parenting)

@@ -76,14 +76,14 @@ def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
 
 
 def keep_source(folder: str, paths: dict[int, Path]) -> None:
-    """Refuse to write over the files of the capture itself, or a sequence among them.
+    """Refuse to write among the files of the capture itself, whose sequence they would join.
 
     Raises
     ------
-    FormatError : one of the paths, or a sequence, would lie in the folder the capture was imported from
+    FormatError : one of the paths would lie in the folder the capture was imported from
     """
     for path in paths.values():
-        if folder and (path.exists() or len(paths) > 1) and path.parent.resolve() == Path(folder).resolve():
+        if folder and path.parent.resolve() == Path(folder).resolve():
             raise FormatError(path, "it lies in the folder of the imported capture; choose another folder")
 
 

@@ -10,6 +10,7 @@ import bpy
 from ..core.capture import Capture
 from ..core.progress import Progress
 from ..gaussianimate_addon.job import JobOperator
+from ..gaussianimate_addon.modifiers import PLAYBACK, find_modifier, set_input
 from ..gaussianimate_addon.sample_object import sample_steps
 from .add_capture import NewCapture, add_capture, make_splats
 
@@ -54,6 +55,7 @@ class GAUSSIANIMATE_OT_capture_from_object(JobOperator, bpy.types.Operator):
         self._source = object.session_uid
         given = self.properties.is_property_set
         start = self.frame_start if given("frame_start") else scene.frame_start
+        self._start = start
         end = self.frame_end if given("frame_end") else scene.frame_end
         return _sample(sample_steps(context, object, start, end), self.splat_count)
 
@@ -66,6 +68,7 @@ class GAUSSIANIMATE_OT_capture_from_object(JobOperator, bpy.types.Operator):
         """Add the capture where the mesh is."""
         source = next((o for o in bpy.data.objects if o.session_uid == self._source), None)
         object = add_capture(context, result, "z", set_scene=False)
+        set_input(find_modifier(object, PLAYBACK), "Start Frame", float(self._start))
         if source is not None and self.hide_object:
             source.hide_set(True)
             source.hide_render = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,11 +40,6 @@ def posed_points(rig: Rig, transforms: NDArray[np.floating]) -> NDArray[np.float
         chosen = offsets[bone]
         moved += weight[:, None] * (np.einsum("nab,nb->na", chosen[..., :3], points) + chosen[..., 3])
     return (points + moved).astype(np.float32)
-
-
-def replay(rig: Rig, rows: range) -> Iterator[NDArray[np.float32]]:
-    """Points (N, 3) of the captured motion, pose row by pose row."""
-    return (posed_points(rig, rig.bone_transforms[row]) for row in rows)
 
 
 def rows_for_cloud(rig: Rig, positions: NDArray[np.floating], name: str) -> NDArray[np.intp]:

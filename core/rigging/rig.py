@@ -27,13 +27,13 @@ class Rig:
     joint_positions : (J, 3) float64, rest positions
     bone_joints : (B,) int32, joint whose motion carries the outer bone when no captured motion does
     joint_rotations : (F, J, 4) float64, unit quaternions wxyz, local (in the parent's posed frame),
-    identity at rest root_translations : (F, 3) float64, displacement of the root joint from its rest position
+        identity at rest
+    root_translations : (F, 3) float64, displacement of the root joint from its rest position
     frames : (F,) int32, frame of the capture that row f comes from (invalid frames are left out)
     fps : frames a second of the capture
     canonical_frame : frame of the capture that is the rest pose
-    bone_affinity : (B, J) float32, share of each outer bone's points on the segments each joint moves, rows
-    sum
-        to 1; None where unknown
+    bone_affinity : (B, J) float32, share of each outer bone's points on the segments each joint moves,
+        rows sum to 1; None where unknown
     """
 
     rest: NDArray[np.float32]

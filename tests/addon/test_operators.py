@@ -336,17 +336,18 @@ def test_non_ascii_paths(empty_scene, sequence, tmp_path):
 # From a mesh in the scene
 
 
-def test_capture_from_object(empty_scene):
+@pytest.mark.parametrize("start", [1, 3])
+def test_capture_from_object(empty_scene, start):
     bpy.ops.mesh.primitive_cube_add()
     cube = bpy.context.active_object
     for frame, x in ((1, 0.0), (5, 2.0)):
         cube.location.x = x
         cube.keyframe_insert("location", frame=frame)
-    bpy.context.scene.frame_set(3)
-    assert ops.capture_from_object(frame_start=1, frame_end=5, splat_count=200) == {"FINISHED"}
+    bpy.context.scene.frame_set(4)
+    assert ops.capture_from_object(frame_start=start, frame_end=5, splat_count=200) == {"FINISHED"}
     splats = bpy.context.active_object
     assert splats.type == "POINTCLOUD" and len(splats.data.points) == 200
-    assert cube.hide_get() and bpy.context.scene.frame_current == 3
+    assert cube.hide_get() and bpy.context.scene.frame_current == 4
     evaluated = splats.evaluated_get(bpy.context.evaluated_depsgraph_get())
     position = np.empty(600, np.float32)
     evaluated.data.attributes["position"].data.foreach_get("vector", position)

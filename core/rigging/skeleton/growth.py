@@ -1,9 +1,9 @@
 """More joints: where bones that hang on one joint move apart, the motion says what the curve could not.
 
-The curve skeleton of the rest pose misses limbs that touch the body there, and may merge two of them. Each
-step takes
-the joint whose bones disagree most, splits them into those that follow it and a connected group that moves
-on its own (two rigid motions, by expectation maximisation), and gives the group a joint at its seam.
+The curve skeleton of the rest pose misses limbs that touch the body there, and may merge two of them.
+Each step takes the joint whose bones disagree most, splits them into those that follow it and a
+connected group that moves on its own (two rigid motions, by expectation maximisation), and gives the
+group a joint at its seam.
 """
 
 from __future__ import annotations

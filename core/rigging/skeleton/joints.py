@@ -146,11 +146,9 @@ def joints_from_curve(
     """Place joints on the curve and hang them from a root.
 
     Joints sit at branch nodes, at ends, and where the weights of a branch change; the root is an extra
-    joint at the
-    curve node nearest to the centre of mass (or, where that lies next to a hinge, inside the heavier side
-    of it: a
-    root moves all segments around it, so it must not be a hinge itself). Cycles are cut where the joints'
-    distance is least constant.
+    joint at the curve node nearest to the centre of mass (or, where that lies next to a hinge, inside
+    the heavier side of it: a root moves all segments around it, so it must not be a hinge itself).
+    Cycles are cut where the joints' distance is least constant.
 
     Parameters
     ----------

@@ -14,9 +14,8 @@ def name_joints(tree: KinematicTree) -> tuple[str, ...]:
     """Names (J): "root", then "chain_01.001", "chain_01.002", ... along each unbranched chain.
 
     Where the skeleton is nearly symmetric about a plane across one of its axes, mirrored chains share a
-    name with
-    the suffixes ".L" (the side of the axis' positive half, as a figure that faces -y or +z has its left)
-    and ".R".
+    name with the suffixes ".L" (the side of the axis' positive half, as a figure that faces -y or +z has
+    its left) and ".R".
     """
     chain, place = _chains(tree)
     twins, side = _mirrored_chains(tree, chain, place)

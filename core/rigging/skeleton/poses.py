@@ -177,11 +177,11 @@ def fit_poses(
 ) -> Poses:
     """Fit joint rotations and root translations of every frame to the points by inverse kinematics.
 
-    Minimises the squared error of the points skinned by the skeleton alone, plus `stiffness` (per point, in
-    units of
-    the squared box diagonal) times ``sum |Rg_j - Rg_parent|^2``, which settles what the points leave free (a
-    thin limb's twist, a joint that drives nothing). Levenberg-Marquardt on rotation vectors applied on the
-    left of the global rotations, batched over frames; every step costs O(J^2), whatever the number of points.
+    Minimises the squared error of the points skinned by the skeleton alone, plus `stiffness` (per point,
+    in units of the squared box diagonal) times ``sum |Rg_j - Rg_parent|^2``, which settles what the
+    points leave free (a thin limb's twist, a joint that drives nothing). Levenberg-Marquardt on rotation
+    vectors applied on the left of the global rotations, batched over frames; every step costs O(J^2),
+    whatever the number of points.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The state of a skeleton fit and the step that improves it.
 
-One objective throughout: the squared error of the points skinned by the skeleton alone. Each part of a step
-lowers it
-for the rest of the unknowns fixed: binding (`binding.rebind`), joint positions (`placement.place_joints`),
-poses (`poses.fit_poses`), as in Le & Deng 2014, "Robust and accurate skeletal rigging from mesh sequences".
+One objective throughout: the squared error of the points skinned by the skeleton alone. Each part of a
+step lowers it for the rest of the unknowns fixed: binding (`binding.rebind`), joint positions
+(`placement.place_joints`), poses (`poses.fit_poses`), as in Le & Deng 2014, "Robust and accurate
+skeletal rigging from mesh sequences".
 """
 
 from __future__ import annotations

@@ -21,11 +21,10 @@ TOLERANCE = 1.05  # rise of the squared error a better-held tree may cost
 def reattach(body: Body, fit: SkeletonFit) -> SkeletonFit:
     """Hang joints where they hold together best: a minimum spanning tree over the slip between bodies.
 
-    A curve skeleton merges limbs that touch at rest, and a joint once hung on the wrong limb stays there;
-    the motion
-    tells. Nothing but its own patch should hang on a patch, a few points of cloth or skin that slide on a
-    limb. The slip of two bodies is the least RMS distance by which their motions carry one common pivot
-    apart, the pivot held near the seam between them.
+    A curve skeleton merges limbs that touch at rest, and a joint once hung on the wrong limb stays
+    there; the motion tells. Nothing but its own patch should hang on a patch, a few points of cloth or
+    skin that slide on a limb. The slip of two bodies is the least RMS distance by which their motions
+    carry one common pivot apart, the pivot held near the seam between them.
     """
     tree, count = fit.tree, len(fit.tree)
     carrying = np.isin(np.arange(count), fit.bone_joints)
