@@ -89,7 +89,7 @@ def _frame_range(text: str) -> tuple[int | None, int | None]:
         bounds = (int(first) if first else None, int(last) if last else None)
     except ValueError:
         bounds = None
-    if not colon or bounds is None:
+    if not colon or bounds is None or min(bounds[0] or 0, bounds[1] or 0) < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a frame range such as 0:24, 10: or :24")
     return bounds
 

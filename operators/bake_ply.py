@@ -11,8 +11,8 @@ import bpy
 
 from ..core.progress import Progress
 from ..gaussianimate_addon.bake import bake_sequence, pose_steps, rest_splats
+from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from ..gaussianimate_addon.deformer import deformer
-from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.subject import active_splats
 from .bake_files import Order, Written, keep_source, targets, write_frames
@@ -21,7 +21,7 @@ from .place import absolute
 Steps = Generator[tuple[str, float], None, Written | Order]
 
 
-class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
+class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
     """Write the splats as posed to Gaussian splat PLY files, covariances and colours turned with them"""
 
     bl_idname = "gaussianimate.bake_ply"
@@ -60,7 +60,7 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
         check_existing: bpy.props.BoolProperty(default=True, options={"HIDDEN"})
         filter_glob: bpy.props.StringProperty(default="*.ply", options={"HIDDEN"})
 
-    browsing = False
+    browser_options = ("frame_start", "frame_end", "space")
     job_cancelled = "cancelled; the frames written so far are whole"
 
     @classmethod
@@ -74,28 +74,11 @@ class GAUSSIANIMATE_OT_bake_ply(JobOperator, bpy.types.Operator):
         """Open the file browser, unless a file or folder was given."""
         if self.filepath:
             return self.run_modal(context)
-        self.browsing = True
         name = bpy.path.clean_name(active_splats(context).name)
         folder = os.path.dirname(bpy.data.filepath) or os.path.expanduser("~")
         self.filepath = os.path.join(folder, f"{name}.ply")
         self.frame_start = self.frame_end = context.scene.frame_current
-        context.window_manager.fileselect_add(self)
-        return {"RUNNING_MODAL"}
-
-    def execute(self, context: bpy.types.Context) -> set[str]:
-        """Write beside the user after the file browser, at once from a script."""
-        if self.browsing:
-            self.browsing = False
-            return self.run_modal(context)
-        return super().execute(context)
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Options beside the file browser."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
-        for name in ("frame_start", "frame_end", "space"):
-            layout.prop(self, name)
+        return self.open_browser(context)
 
     def prepare(self, context: bpy.types.Context) -> Steps:
         """Find out what to write where; posing takes the scene, so frames are written between redraws."""

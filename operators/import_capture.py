@@ -12,7 +12,7 @@ import bpy
 
 from ..core.capture import Capture
 from ..core.progress import Progress
-from ..gaussianimate_addon.job import JobOperator
+from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from ..gaussianimate_addon.preferences import UP_AXES, preferences
 from ..gaussianimate_addon.properties import object_notes
 from .add_capture import NewCapture, add_capture, make_splats
@@ -32,7 +32,7 @@ class Request:
     splat_count: int
 
 
-class GAUSSIANIMATE_OT_import_capture(JobOperator, bpy.types.Operator):
+class GAUSSIANIMATE_OT_import_capture(BrowsingJobOperator, bpy.types.Operator):
     """Import a capture: a sequence of Gaussian splats or meshes in one correspondence. Choose all files of \
 the sequence, or its folder by leaving the name empty"""
 
@@ -87,7 +87,7 @@ the sequence, or its folder by leaving the name empty"""
             max=2_000_000,
         )
 
-    browsing = False
+    browser_options = ("up", "detect_sequence", "set_scene", "splat_count")
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         """Open the file browser, unless files were dropped or given."""
@@ -95,24 +95,7 @@ the sequence, or its folder by leaving the name empty"""
             self.detect_sequence = True
         if self.filepath or len(self.files):
             return self.run_modal(context)
-        self.browsing = True
-        context.window_manager.fileselect_add(self)
-        return {"RUNNING_MODAL"}
-
-    def execute(self, context: bpy.types.Context) -> set[str]:
-        """Read on a thread after the file browser, at once from a script."""
-        if self.browsing:
-            self.browsing = False
-            return self.run_modal(context)
-        return super().execute(context)
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Options beside the file browser."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
-        for name in ("up", "detect_sequence", "set_scene", "splat_count"):
-            layout.prop(self, name)
+        return self.open_browser(context)
 
     def prepare(self, context: bpy.types.Context) -> Request:
         """Find out what was chosen."""

@@ -185,6 +185,7 @@ def test_nothing_that_is_read_is_written_over(rig, folder, monkeypatch, capsys, 
         ["rig", "a.npz"],
         ["pose", "rig.npz", "-o", "x.npz"],
         ["pose", "rig.npz", "--frames", "3", "-o", "x.npz"],
+        ["pose", "rig.npz", "--frames=-10:", "-o", "x.npz"],
         ["pose", "rig.npz", "--frames", "0:2", "--motion", "m.npz", "-o", "x.npz"],
     ],
 )

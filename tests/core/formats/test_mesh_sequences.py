@@ -1,6 +1,7 @@
 """Mesh files as captures, and their colours."""
 
 import struct
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from gaussianimate.core.errors import FormatError, MissingDependencyError
 from gaussianimate.core.formats import mesh_to_splats, read_capture, read_texture
 
-trimesh = pytest.importorskip("trimesh")
+trimesh = import_module("trimesh")
 
 
 def box(frame=0):
@@ -91,7 +92,7 @@ def textured_quad(tmp_path, suffix):
     image = np.zeros((64, 64, 3), np.uint8)
     image[:, :32, 0], image[:, 32:, 2] = 200, 200
     image[32:] //= 2
-    pillow = pytest.importorskip("PIL.Image")
+    pillow = import_module("PIL.Image")
     material = trimesh.visual.material.PBRMaterial(baseColorTexture=pillow.fromarray(image))
     if suffix == "obj":
         material = trimesh.visual.material.SimpleMaterial(image=pillow.fromarray(image))
