@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import bpy
 
 from .job import JobOperator
@@ -15,6 +17,8 @@ class BrowsingJobOperator(JobOperator):
 
     browser_options: tuple[str, ...] = ()
     browsing = False
+    if TYPE_CHECKING:
+        layout: bpy.types.UILayout
 
     def open_browser(self, context: bpy.types.Context) -> set[str]:
         """Let the user choose; Blender calls `execute` afterwards."""
