@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import cast
 
 import bpy
 
@@ -17,8 +17,6 @@ class BrowsingJobOperator(JobOperator):
 
     browser_options: tuple[str, ...] = ()
     browsing = False
-    if TYPE_CHECKING:
-        layout: bpy.types.UILayout
 
     def open_browser(self, context: bpy.types.Context) -> set[str]:
         """Let the user choose; Blender calls `execute` afterwards."""
@@ -35,7 +33,7 @@ class BrowsingJobOperator(JobOperator):
 
     def draw(self, context: bpy.types.Context) -> None:
         """Options beside the file browser."""
-        layout = self.layout
+        layout = cast(bpy.types.Operator, self).layout
         layout.use_property_split = True
         layout.use_property_decorate = False
         for name in self.browser_options:
