@@ -1,0 +1,1 @@
+"""Splats as pixels: projection, exact compositing and draw order. Numpy only."""

@@ -1,0 +1,132 @@
+"""How the data of splats lie in textures: arrays of texels, row after row, within a device's limit.
+
+A table of T texels a splat holds texel t of splat i at linear index T i + t, which is column ``index mod
+width`` and row ``index // width`` of the texture.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cloud import GaussianCloud
+from ..errors import RigError
+from ..skinning.quantize import PackedSkin
+from ..skinning.skin import Skin
+
+F32 = NDArray[np.float32]
+SPLAT_TEXELS = 4
+SH_TEXELS = (0, 3, 6, 12)  # by degree: coefficients x 3 values in texels of 4
+COUNT_LIMIT = 1 << 24  # beyond, a float no longer holds every index
+
+
+def table_width(texels: int, limit: int) -> int:
+    """Return the width of the texture that holds so many texels.
+
+    Raises
+    ------
+    RigError : not even a texture of ``limit`` x ``limit`` does
+    """
+    width = min(limit, 4096)
+    if texels > width * limit:
+        width = limit
+    if texels > width * limit:
+        raise RigError(
+            f"This graphics device holds {limit * limit:,} values in a texture, and the drawer needs "
+            f"{texels:,}; use Native display, or fewer splats"
+        )
+    return width
+
+
+def as_table(texels: F32, limit: int) -> F32:
+    """Return texels (T, C) as a texture (height, width, C), the last row padded with 0.
+
+    Raises
+    ------
+    RigError : they do not fit into a texture of ``limit`` x ``limit``
+    """
+    count, channels = texels.shape
+    width = table_width(count, limit)
+    height = max(-(-count // width), 1)
+    if count == height * width:
+        return np.ascontiguousarray(texels, np.float32).reshape(height, width, channels)
+    table = np.zeros((height * width, channels), np.float32)
+    table[:count] = texels
+    return table.reshape(height, width, channels)
+
+
+def fitting_degree(counts: dict[int, int], limit: int) -> int:
+    """Return the highest degree of spherical harmonics whose table fits a texture.
+
+    counts : splats of each degree 0-3
+    """
+    for degree in (3, 2, 1):
+        texels = sum(n * SH_TEXELS[min(d, degree)] for d, n in counts.items())
+        if texels <= limit * limit:
+            return degree
+    return 0
+
+
+def splat_texels(cloud: GaussianCloud, centre: NDArray[np.float64]) -> F32:
+    """Return (4 N, 4): position about ``centre`` and opacity; quaternion wxyz; scales, 0; f_dc, 0."""
+    table = np.zeros((len(cloud), SPLAT_TEXELS, 4), np.float32)
+    table[:, 0, :3] = cloud.positions - centre
+    table[:, 0, 3] = cloud.opacities
+    table[:, 1] = cloud.rotations
+    table[:, 2, :3] = cloud.scales
+    table[:, 3, :3] = cloud.sh[:, 0]
+    return table.reshape(-1, 4)
+
+
+def sh_texels(cloud: GaussianCloud, degree: int) -> F32:
+    """Return (SH_TEXELS[degree] N, 4): coefficients 1, 2, ... times rgb, one after the other, padded."""
+    used = (degree + 1) ** 2
+    table = np.zeros((len(cloud), SH_TEXELS[degree] * 4), np.float32)
+    table[:, : 3 * (used - 1)] = cloud.sh[:, 1:used].reshape(len(cloud), -1)
+    return table.reshape(-1, 4)
+
+
+def exact_skin_texels(skin: Skin, influences: int) -> F32:
+    """Return (N (K + 1), 4): the K bones; K times gradient and weight.
+
+    influences : K >= the skin's own; the rest is weightless
+    """
+    have = skin.influences
+    table = np.zeros((len(skin), influences + 1, 4), np.float32)
+    table[:, 0, :have] = skin.indices
+    table[:, 1 : have + 1, :3] = skin.gradients
+    table[:, 1 : have + 1, 3] = skin.weights
+    return table.reshape(-1, 4)
+
+
+def paper10_texels(packed: PackedSkin) -> F32:
+    """Return (2 N, 4) of 8-bit values over 255: bones and weights; first gradient with an offset of 128.
+
+    The second gradient is the first reversed and is not stored.
+    """
+    records = packed.records
+    table = np.zeros((len(records), 2, 4), np.float32)
+    table[:, 0, :2] = records["bones"]
+    table[:, 0, 2:] = records["weights"]
+    table[:, 1, :3] = records["gradients"][:, 0].astype(np.int16) + 128
+    return table.reshape(-1, 4) / 255
+
+
+def compact_texels(packed: PackedSkin, influences: int) -> tuple[F32, F32]:
+    """Return bones (N, 2 | 4) over 255, and weights with gradients (N (K - 1), 4) over 65535.
+
+    Gradients have an offset of 32768. ``influences`` K >= the skin's own: what is missing to 1 stays with
+    the last of the skin's bones, whose weight is written out where it is no longer the last.
+    """
+    records = packed.records
+    have = records["bones"].shape[1]
+    bones = np.zeros((len(records), 2 if influences == 2 else 4), np.float32)
+    bones[:, :have] = records["bones"]
+    values = np.zeros((len(records), influences - 1, 4), np.float32)
+    values[..., 1:] = 32768
+    values[:, : have - 1, 0] = records["weights"]
+    values[:, : have - 1, 1:] = records["gradients"].astype(np.int32) + 32768
+    if influences > have:
+        values[:, have - 1, 0] = 65535 - records["weights"].sum(axis=1, dtype=np.int64)
+        values[:, have - 1, 1:] -= records["gradients"].sum(axis=1, dtype=np.int64)
+    return bones / 255, values.reshape(-1, 4) / 65535
