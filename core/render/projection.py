@@ -15,7 +15,7 @@ less the square of the other entry would leave no digit to needle-like splats in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,10 @@ class ScreenSplats:
     def __len__(self) -> int:
         return len(self.index)
 
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.integer]) -> ScreenSplats:
+        """Return the given rows (mask (M,) or indices)."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
+
     @property
     def e2(self) -> F64:
         """Direction of the short axis (M, 2), a quarter turn to the left of e1."""
@@ -97,8 +101,8 @@ def project(cloud: GaussianCloud, camera: Camera, matrix: F64 | None = None) -> 
     reach = np.sqrt(2 * np.log(np.maximum(opacity / ALPHA_CUT, 1)))
     extent = np.minimum(reach[:, None] * sigma, np.hypot(camera.width, camera.height))
     whole = np.isfinite(np.concatenate([e1, sigma, colour], axis=1)).all(axis=1)
-    arrays = (rows, centre[rows], e1, sigma, extent, depth[rows], colour, opacity)
-    return ScreenSplats(*(array[whole] for array in arrays))
+    splats = ScreenSplats(rows, centre[rows], e1, sigma, extent, depth[rows], colour, opacity)
+    return splats.take(whole)
 
 
 def _place(points: F64, camera: Camera) -> tuple[F64, F64, NDArray[np.bool_]]:

@@ -17,6 +17,7 @@ from .camera import Camera
 from .projection import ALPHA_CUT, ScreenSplats, project, srgb_to_linear
 
 F64 = NDArray[np.float64]
+Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ def _boxes(splats: ScreenSplats, camera: Camera) -> list[list[int]]:
     return np.stack([first[:, 0], end[:, 0], first[:, 1], end[:, 1]], axis=1).astype(int).tolist()
 
 
-def _alpha(splats: ScreenSplats, k: int, x: F64, y: F64) -> F64:
+def _alpha(splats: ScreenSplats, k: int, x: Floats, y: Floats) -> Floats:
     """Return alpha (h, w) of splat ``k`` at pixel centres ``x`` (w,), ``y`` (h, 1)."""
     (ex, ey), (cx, cy) = splats.e1[k], splats.centre[k]
     u = ex * (x - cx) + ey * (y - cy)
@@ -89,7 +90,7 @@ def _alpha(splats: ScreenSplats, k: int, x: F64, y: F64) -> F64:
     return np.where((alpha >= ALPHA_CUT) & (np.abs(u) <= r1) & (np.abs(v) <= r2), alpha, 0)
 
 
-def psnr(a: NDArray[np.floating], b: NDArray[np.floating], peak: float = 1.0) -> float:
+def psnr(a: Floats, b: Floats, peak: float = 1.0) -> float:
     """Return the peak signal-to-noise ratio of two pictures of one shape, dB; inf where they are equal."""
     error = np.mean((np.asarray(a, dtype=np.float64) - b) ** 2)
     return float("inf") if error == 0 else float(10 * np.log10(peak**2 / error))
