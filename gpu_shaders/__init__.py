@@ -1,1 +1,75 @@
-"""GLSL sources of the viewport drawer."""
+"""The shaders of the drawer: GLSL files, and what they expect to be given.
+
+Sources are written for Blender's create-info interface, which declares every input, so that one source
+compiles for OpenGL, Vulkan and Metal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+SkinLayout = Literal["exact", "compact", "paper10"]
+BONE_CAPACITIES = (256, 1024)  # of uniform buffers of 16 KB, which every device has, and of 64 KB
+MAX_ITEMS = 64
+VERTEX = ("tables", "linear", "skinning", "harmonics", "projection", "colours", "splat_vert")
+FRAGMENT = ("splat_frag",)
+
+
+@dataclass(frozen=True)
+class SplatVariant:
+    """One way to compile the splat shader.
+
+    layout : how influences are stored, None to draw without deformation
+    influences : K, 1-4
+    bones : capacity of the uniform buffer of bones, 0 where they lie in a texture
+    """
+
+    layout: SkinLayout | None = None
+    influences: int = 1
+    bones: int = BONE_CAPACITIES[0]
+
+    @property
+    def defines(self) -> dict[str, str]:
+        """Preprocessor names and values."""
+        names = {"MAX_ITEMS": str(MAX_ITEMS)}
+        if self.layout is None:
+            return names
+        names |= {"DEFORM": "", f"SKIN_{self.layout.upper()}": "", "INFLUENCES": str(self.influences)}
+        return names if self.bones else names | {"BONES_IN_TABLE": ""}
+
+    @property
+    def samplers(self) -> tuple[str, ...]:
+        """Names of the textures, in the order of their slots; all are sampled as floats."""
+        names = ["order_table", "splat_table", "sh_table"]
+        if self.layout is not None:
+            names.append("skin_table")
+            if self.layout == "compact":
+                names.append("bone_table")
+            if not self.bones:
+                names.append("bones_table")
+        return tuple(names)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, str], ...]:
+        """Type and name of the uniform buffers, in the order of their slots."""
+        blocks = [("CameraBlock", "camera"), ("Item", f"items[{MAX_ITEMS}]")]
+        if self.layout is not None and self.bones:
+            blocks.append(("Bone", f"bones[{self.bones}]"))
+        return tuple(blocks)
+
+
+@cache
+def source(*names: str) -> str:
+    """Return GLSL files of these names, one after the other."""
+    folder = Path(__file__).parent
+    return "\n".join((folder / f"{name}.glsl").read_text(encoding="utf-8") for name in names)
+
+
+def vertex_source(variant: SplatVariant) -> str:
+    """Return the vertex stage; without deformation the skinning of influences is left out."""
+    if variant.layout is not None:
+        return source(*VERTEX)
+    return source(*(name if name != "skinning" else "rest" for name in VERTEX))

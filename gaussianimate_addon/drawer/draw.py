@@ -1,0 +1,215 @@
+"""Draw one view of an atlas into the framebuffer that is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cache
+
+import gpu
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.deform.svd3 import polar_rotation
+from ...core.render.camera import Camera
+from ...core.render.texture_layout import as_table
+from ...core.rotations import affine_multiply
+from ...gpu_shaders import BONE_CAPACITIES, MAX_ITEMS, SplatVariant
+from .atlas import Atlas, upload
+from .shaders import splat_shader
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+_VIEW = np.dtype(
+    [("projection", "f4", (4, 4)), ("viewport", "f4", 4), ("shading", "f4", 4), ("counts", "i4", 4)]
+)
+_ITEM = np.dtype(
+    [
+        ("to_view", "f4", (4, 4)),
+        ("turn", "f4", (4, 4)),
+        ("scales", "f4", 4),
+        ("rows", "i4", 4),
+        ("bones", "i4", 4),
+    ]
+)
+
+
+class Show(IntEnum):
+    """What colours stand for; the numbers are the shader's."""
+
+    COLOUR = 0
+    WEIGHT = 1
+    STRETCH = 2
+    DEPTH = 3
+
+
+@dataclass(frozen=True)
+class Shading:
+    """How splats are drawn.
+
+    elastic : factor on every object's elastic strength; 0 leaves out the gradients of the weights
+    scene_linear : convert colours from sRGB, for buffers that the view transform is still applied to
+    outlines : draw a ring at two standard deviations
+    mark_unweighted : show splats that no bone holds in magenta
+    deform : False draws the rest pose by the shader without skinning
+    """
+
+    show: Show = Show.COLOUR
+    elastic: float = 1.0
+    scene_linear: bool = False
+    outlines: bool = False
+    mark_unweighted: bool = False
+    deform: bool = True
+
+
+@dataclass(frozen=True)
+class Item:
+    """One appearance of an atlas' object in a scene: instances share a span.
+
+    span : number of the span
+    matrix : (4, 4) float64, to world space
+    transforms : (B, 3, 4) float64, rest to posed in the object's space; None at rest
+    elastic : eta of the object
+    marks : (B,) how strongly the weight overlay shows each bone; None: not
+    """
+
+    span: int
+    matrix: F64
+    transforms: F64 | None = None
+    elastic: float = 1.0
+    marks: F32 | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Uniforms of one view, ready to be bound, and the order to draw in.
+
+    order : row numbers of all items, one after the other
+    """
+
+    camera: gpu.types.GPUUniformBuf
+    items: gpu.types.GPUUniformBuf
+    order: gpu.types.GPUTexture
+    count: int
+    bones: Bones | None = field(default=None)
+
+
+@dataclass(frozen=True)
+class Bones:
+    """Motions of the bones of all items on the GPU; ``capacity`` 0 means a texture."""
+
+    data: gpu.types.GPUUniformBuf | gpu.types.GPUTexture
+    capacity: int
+
+
+def bone_moves(atlas: Atlas, items: Sequence[Item]) -> list[F32]:
+    """Return for each item ``[A - 1 | A c + t - c]`` of its bones, (B, 3, 4); (0, 3, 4) at rest."""
+    moves = []
+    for item in items:
+        if item.transforms is None or atlas.spans[item.span].skin is None:
+            moves.append(np.zeros((0, 3, 4), np.float32))
+            continue
+        move = np.array(item.transforms, np.float64)
+        offset = move[:, :, 3]
+        move[:, :, :3] -= np.eye(3)
+        move[:, :, 3] = move[:, :, :3] @ atlas.spans[item.span].centre + offset
+        moves.append(move.astype(np.float32))
+    return moves
+
+
+def upload_bones(moves: Sequence[F32], items: Sequence[Item]) -> Bones | None:
+    """Upload the motions of `bone_moves` with their marks; None where there are no bones."""
+    count = sum(len(move) for move in moves)
+    if not count:
+        return None
+    capacity = next((size for size in BONE_CAPACITIES if size >= count), 0)
+    rows = np.zeros((capacity or count, 4, 4), np.float32)
+    np.concatenate(moves, out=rows[:count, :3])
+    first = 0
+    for move, item in zip(moves, items, strict=True):
+        if item.marks is not None and len(move):
+            rows[first : first + len(move), 3, 0] = item.marks
+        first += len(move)
+    if capacity:
+        return Bones(gpu.types.GPUUniformBuf(rows.tobytes()), capacity)
+    limit = gpu.capabilities.max_texture_size_get()
+    return Bones(upload(as_table(rows.reshape(-1, 4), limit), "RGBA32F"), 0)
+
+
+def upload_items(
+    atlas: Atlas, items: Sequence[Item], moves: Sequence[F32], camera: Camera
+) -> gpu.types.GPUUniformBuf:
+    """Upload where each item stands as the camera sees it, and where its data lie."""
+    rows = np.zeros(MAX_ITEMS, _ITEM)
+    drawn = bone = 0
+    for row, item, move in zip(rows, items, moves, strict=False):
+        span = atlas.spans[item.span]
+        to_view = np.eye(4)
+        to_view[:3] = affine_multiply(camera.view[:3], item.matrix[:3])
+        turn = np.eye(4)
+        turn[:3, :3] = camera.view[:3, :3] @ polar_rotation(item.matrix[None, :3, :3])[0]
+        to_view[:3, 3] += to_view[:3, :3] @ span.centre
+        row["to_view"], row["turn"] = to_view.T, turn.T
+        row["scales"][:2] = span.gradient_range, item.elastic
+        row["rows"] = drawn, span.first, span.sh_first, span.sh_degree
+        row["bones"][:2] = bone, len(move)
+        drawn, bone = drawn + len(span), bone + len(move)
+    return gpu.types.GPUUniformBuf(rows.tobytes())
+
+
+def upload_camera(camera: Camera, shading: Shading, count: int) -> gpu.types.GPUUniformBuf:
+    """Upload the projection and how to shade."""
+    view = np.zeros((), _VIEW)
+    view["projection"] = camera.projection.T
+    largest = np.hypot(camera.width, camera.height)
+    view["viewport"] = camera.width, camera.height, largest, not camera.is_perspective
+    view["shading"] = shading.elastic, shading.show, shading.scene_linear, shading.outlines
+    view["counts"][:2] = count, shading.mark_unweighted
+    return gpu.types.GPUUniformBuf(view.tobytes())
+
+
+def upload_order(order: NDArray[np.integer]) -> gpu.types.GPUTexture:
+    """Upload the row numbers of splats, the farthest first."""
+    limit = gpu.capabilities.max_texture_size_get()
+    return upload(as_table(order.astype(np.float32)[:, None], limit), "R32F")
+
+
+def draw_frame(atlas: Atlas, frame: Frame, shading: Shading) -> None:
+    """Draw into the bound framebuffer, premultiplied over what is there; the caller sets the depth test."""
+    if not frame.count:
+        return
+    deforms = shading.deform and atlas.layout is not None and frame.bones is not None
+    variant = SplatVariant()
+    if deforms:
+        variant = SplatVariant(atlas.layout, atlas.influences, frame.bones.capacity)
+    shader = splat_shader(variant)
+    blend = gpu.state.blend_get()
+    gpu.state.blend_set("ALPHA_PREMULT")
+    try:
+        shader.bind()
+        shader.uniform_block("camera", frame.camera)
+        shader.uniform_block("items", frame.items)
+        if deforms:
+            if frame.bones.capacity:
+                shader.uniform_block("bones", frame.bones.data)
+            else:
+                shader.uniform_sampler("bones_table", frame.bones.data)
+        textures = {**atlas.textures, "order_table": frame.order}
+        for name in variant.samplers:
+            if name != "bones_table":
+                shader.uniform_sampler(name, textures[name])
+        _corners().draw_instanced(shader, instance_count=frame.count)
+    finally:
+        gpu.state.blend_set(blend)
+
+
+@cache
+def _corners() -> gpu.types.GPUBatch:
+    """The quad of a splat as a triangle strip."""
+    layout = gpu.types.GPUVertFormat()
+    layout.attr_add(id="corner", comp_type="F32", len=2, fetch_mode="FLOAT")
+    corners = gpu.types.GPUVertBuf(layout, 4)
+    corners.attr_fill("corner", [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)])
+    return gpu.types.GPUBatch(type="TRI_STRIP", buf=corners)

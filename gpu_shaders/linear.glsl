@@ -1,0 +1,63 @@
+/* Rotations and stretches of 3x3 matrices. */
+
+mat3 rotation_of(vec4 q) /* wxyz, unit */
+{
+  float w = q.x, x = q.y, y = q.z, z = q.w;
+  return mat3(1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z), 2.0 * (x * z - w * y),
+              2.0 * (x * y - w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z + w * x),
+              2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y));
+}
+
+mat3 cofactors(mat3 m)
+{
+  return mat3(cross(m[1], m[2]), cross(m[2], m[0]), cross(m[0], m[1]));
+}
+
+/* Direction of the largest column of m, which for a symmetric matrix squared a few times is the eigenvector
+ * of its largest eigenvalue. */
+vec3 leading_direction(mat3 m)
+{
+  for (int i = 0; i < 5; i++) {
+    float size = max(max(dot(m[0], m[0]), dot(m[1], m[1])), dot(m[2], m[2]));
+    m *= inversesqrt(max(size, 1.0e-36));
+    m = m * m;
+  }
+  vec3 squares = vec3(dot(m[0], m[0]), dot(m[1], m[1]), dot(m[2], m[2]));
+  vec3 v = squares.x >= max(squares.y, squares.z) ? m[0] : (squares.y >= squares.z ? m[1] : m[2]);
+  return normalize(v);
+}
+
+/* The rotation nearest to m (never a mirror), by Newton's iteration for the orthogonal polar factor with
+ * Frobenius scaling (Higham 1986). */
+mat3 polar_rotation(mat3 m)
+{
+  float size = dot(m[0], m[0]) + dot(m[1], m[1]) + dot(m[2], m[2]);
+  mat3 x = m * inversesqrt(max(size, 1.0e-36));
+  float volume = dot(x[0], cross(x[1], x[2]));
+  if (abs(volume) < 1.0e-9) {
+    return mat3(1.0); /* flat: there is no nearest rotation, and nothing to see either */
+  }
+  for (int i = 0; i < 8; i++) {
+    mat3 adjugate = cofactors(x);
+    mat3 y = adjugate / dot(x[0], adjugate[0]); /* inverse, transposed */
+    float xx = dot(x[0], x[0]) + dot(x[1], x[1]) + dot(x[2], x[2]);
+    float yy = dot(y[0], y[0]) + dot(y[1], y[1]) + dot(y[2], y[2]);
+    float scale = sqrt(sqrt(yy / xx));
+    x = 0.5 * (scale * x + y / scale);
+    if (abs(xx - 3.0) + abs(yy - 3.0) < 1.0e-5) {
+      break;
+    }
+  }
+  if (volume < 0.0) { /* turn the weakest axis over */
+    mat3 stretch = transpose(x) * m; /* symmetric */
+    vec3 weakest = leading_direction(cofactors(stretch));
+    x -= outerProduct(x * weakest, 2.0 * weakest);
+  }
+  return x;
+}
+
+/* The largest singular value of m. */
+float largest_stretch(mat3 m)
+{
+  return length(m * leading_direction(transpose(m) * m));
+}
