@@ -12,10 +12,20 @@ from numpy.typing import NDArray
 from ...core.render.camera import Camera
 from ...core.render.depth_order import back_to_front, posed_view_depths
 from .atlas import Atlas
-from .draw import Frame, Item, Shading, Show, bone_moves, draw_frame, upload_bones, upload_camera
-from .draw import upload_items, upload_order
+from .draw import (
+    Frame,
+    Item,
+    Shading,
+    bone_moves,
+    draw_frame,
+    upload_bones,
+    upload_camera,
+    upload_items,
+    upload_order,
+)
 
 F32 = NDArray[np.float32]
+PLAIN = Shading()
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,7 @@ def item_depths(atlas: Atlas, item: Item, moves: F32, camera: Camera) -> F32:
     return posed_view_depths(span.local, skin.indices, skin.weights, np.concatenate([moves, static]), row)
 
 
-def draw_picture(
-    atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading = Shading()
-) -> Picture:
+def draw_picture(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading = PLAIN) -> Picture:
     """Draw one view over nothing."""
     frame = prepare(atlas, items, camera, shading)
     target = gpu.types.GPUOffScreen(camera.width, camera.height, format="RGBA32F")

@@ -61,6 +61,6 @@ def compile_shader(info: gpu.types.GPUShaderCreateInfo) -> gpu.types.GPUShader:
         return gpu.shader.create_from_info(info)
     except Exception as error:  # Blender raises a bare Exception
         raise ShaderError(
-            f"The graphics driver ({gpu.platform.renderer_get()}) did not compile the splat shader, so splats "
-            f"are drawn natively; the console has its report ({error})"
+            f"The graphics driver ({gpu.platform.renderer_get()}) did not compile the splat shader, so "
+            f"splats are drawn natively; the console has its report ({error})"
         ) from None
