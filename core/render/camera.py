@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -90,11 +91,14 @@ class Camera:
 
     @property
     def depth_range(self) -> tuple[float, float]:
-        """View depths (distances along `forward`, metres) of the near and the far clipping plane."""
-        scale, offset = self.projection[2, 2], self.projection[2, 3]
+        """View depths (distances along `forward`, metres) of the near and the far clipping plane.
+
+        The far one is infinite where a matrix in single precision says so (far / near above about 1e7).
+        """
+        scale, offset = self.projection[2, 2:].tolist()
         if self.is_perspective:
-            return float(offset / (scale - 1)), float(offset / (scale + 1))
-        return float((1 + offset) / scale), float((offset - 1) / scale)
+            return offset / (scale - 1), offset / (scale + 1) if scale < -1 else math.inf
+        return (1 + offset) / scale, (offset - 1) / scale
 
 
 def look_at(eye: Vector, target: Vector, up: Vector) -> NDArray[np.float64]:
