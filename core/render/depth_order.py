@@ -23,14 +23,14 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 CHUNK = 8192  # splats blended at once: temporaries stay in the cache of a core
-# A tenth of a degree, as a share of a cloud's size: what turns or shifts of the view leave the order as it is.
+# A tenth of a degree, as a share of a cloud's size: turns and shifts of the view that leave the order as it is.
 VIEW_TOLERANCE = math.radians(0.1)
 # The same for bones, which move parts of a cloud that touch against each other.
 POSE_TOLERANCE = 1e-4
 
 
 def depth_row(camera: Camera, matrix: F64, centre: NDArray[np.floating]) -> F64:
-    """Return (4,) float64: v and d such that v . q + d is the view depth of object-space point ``centre`` + q.
+    """Return (4,) float64: v and d such that object-space point ``centre`` + q has the view depth v . q + d.
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ def posed_view_depths(
         for start in range(0, len(positions), CHUNK):
             rows = slice(start, start + CHUNK)
             points = positions[rows]
-            field = np.einsum("nk,nkf->nf", weights[rows], fields[indices[rows]])
+            # take() gathers rows twice as fast as an index in brackets
+            field = np.einsum("nk,nkf->nf", weights[rows], fields.take(indices[rows], axis=0))
             moved = np.einsum("nf,nf->n", field[:, :3], points) + field[:, 3]
             depths[rows] = points @ axis + offset + np.where(np.isfinite(moved), moved, 0)
     return depths
@@ -114,7 +115,7 @@ class OrderKey:
 
 
 def needs_new_order(last: OrderKey | None, now: OrderKey) -> bool:
-    """Say whether the splats, last sorted as ``last`` says, should be sorted again. Some microseconds.
+    """Say whether the splats, last sorted as ``last`` says, should be sorted again. Tens of microseconds.
 
     Depths matter relative to a cloud's size only. So turning the camera about its own axis, or moving it
     sideways, asks for nothing; turning the view or an object by VIEW_TOLERANCE does, or a shift in depth by
