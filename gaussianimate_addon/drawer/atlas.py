@@ -52,6 +52,7 @@ class Span:
     sh_first, sh_degree : first texel and degree of its spherical harmonics
     centre : (3,) float64, c, about which everything is computed
     local : (N, 3) float32, rest positions about the centre
+    radius : distance from the centre within which they lie
     skin : its skin, not quantised
     gradient_range : of the quantised gradients on the GPU
     """
@@ -61,6 +62,7 @@ class Span:
     sh_degree: int
     centre: F64
     local: F32
+    radius: float
     skin: Skin | None
     gradient_range: float = 0.0
 
@@ -155,7 +157,7 @@ def _upload_splats(
         splats.append(splat_texels(source.cloud, centre))
         colours.append(sh_texels(source.cloud, own))
         local = np.ascontiguousarray(splats[-1][::4, :3])
-        spans.append(Span(first, sh_first, own, centre, local, source.skin))
+        spans.append(Span(first, sh_first, own, centre, local, _radius(local), source.skin))
         first += len(source.cloud)
         sh_first += len(source.cloud) * SH_TEXELS[own]
     empty = np.zeros((1, 4), np.float32)
@@ -198,3 +200,8 @@ def _skin_texels(span: Span, influences: int, layout: SkinLayout) -> tuple[F32, 
 def _centre(positions: F32) -> F64:
     finite = positions[np.isfinite(positions).all(axis=1)]
     return finite.mean(axis=0, dtype=np.float64) if len(finite) else np.zeros(3)
+
+
+def _radius(local: F32) -> float:
+    lengths = np.sqrt(np.einsum("ni,ni->n", local, local))
+    return float(lengths[np.isfinite(lengths)].max(initial=0))

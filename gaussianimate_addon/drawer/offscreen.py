@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.render.camera import Camera
-from ...core.render.depth_order import back_to_front, posed_view_depths
 from .atlas import Atlas
 from .draw import (
     Frame,
@@ -23,6 +22,7 @@ from .draw import (
     upload_items,
     upload_order,
 )
+from .order import order_key, sort
 
 F32 = NDArray[np.float32]
 PLAIN = Shading()
@@ -41,9 +41,7 @@ class Picture:
 def prepare(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading) -> Frame:
     """Sort, and upload everything a view needs."""
     moves = bone_moves(atlas, items)
-    depths = [item_depths(atlas, item, move, camera) for item, move in zip(items, moves, strict=True)]
-    near, far = camera.depth_range
-    order = back_to_front(np.concatenate(depths), near, far)
+    order = sort([atlas.spans[item.span] for item in items], order_key(atlas, items, moves, camera))
     return Frame(
         camera=upload_camera(camera, shading, len(items)),
         items=upload_items(atlas, items, moves, camera),
@@ -51,19 +49,6 @@ def prepare(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shadin
         count=len(order),
         bones=upload_bones(moves, items) if shading.deform else None,
     )
-
-
-def item_depths(atlas: Atlas, item: Item, moves: F32, camera: Camera) -> F32:
-    """Return the view depths of an item's posed splats, (N,)."""
-    span = atlas.spans[item.span]
-    to_view = camera.view @ item.matrix
-    row = -to_view[2]
-    row[3] += row[:3] @ span.centre
-    skin = span.skin
-    if skin is None or not len(moves):
-        return span.local @ row[:3].astype(np.float32) + np.float32(row[3])
-    static = np.zeros((1, 3, 4), np.float32)
-    return posed_view_depths(span.local, skin.indices, skin.weights, np.concatenate([moves, static]), row)
 
 
 def draw_picture(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading = PLAIN) -> Picture:
