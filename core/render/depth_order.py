@@ -23,9 +23,9 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 CHUNK = 8192  # splats blended at once: temporaries stay in the cache of a core
-# A tenth of a degree, as a share of a cloud's size: turns and shifts of the view that leave the order as it is.
+# Turns and shifts of the view that leave the order as it is: a tenth of a degree, or that share of a radius.
 VIEW_TOLERANCE = math.radians(0.1)
-# The same for bones, which move parts of a cloud that touch against each other.
+# The share of a radius for bones, which move parts of a cloud that touch against each other.
 POSE_TOLERANCE = 1e-4
 
 
@@ -88,8 +88,9 @@ def back_to_front(depths: F32, near: float = -math.inf, far: float = math.inf) -
     16-bit halves 37 ms.
     """
     limit = float(np.finfo(np.float32).max)
-    rows = np.flatnonzero((depths >= max(near, -limit)) & (depths <= min(far, limit))).astype(np.uint32)
-    bits = (depths[rows] + np.float32(0)).view(np.uint32)  # -0 + 0 is 0
+    drawn = (depths >= max(near, -limit)) & (depths <= min(far, limit))
+    rows = np.flatnonzero(drawn).astype(np.uint32)
+    bits = (depths[drawn] + np.float32(0)).view(np.uint32)  # -0 + 0 is 0
     nearest_first = np.where(bits >> 31 == 1, ~bits, bits | np.uint32(1 << 31))
     keys = (~nearest_first).astype(np.uint64) << np.uint64(32) | rows
     keys.sort()

@@ -88,8 +88,8 @@ def project(cloud: GaussianCloud, camera: Camera, matrix: F64 | None = None) -> 
     """
     world = np.eye(4) if matrix is None else np.asarray(matrix, dtype=np.float64)
     model = camera.view @ world
-    points = cloud.positions.astype(np.float64) @ model[:3, :3].T + model[:3, 3]
     with np.errstate(all="ignore"):
+        points = cloud.positions.astype(np.float64) @ model[:3, :3].T + model[:3, 3]
         centre, depth, inside = _place(points, camera)
         rows = np.flatnonzero(inside & (cloud.opacities >= ALPHA_CUT))
         shapes = quaternion_to_matrix(cloud.rotations[rows].astype(np.float64))
