@@ -13,18 +13,18 @@ mat3 cofactors(mat3 m)
   return mat3(cross(m[1], m[2]), cross(m[2], m[0]), cross(m[0], m[1]));
 }
 
-/* Direction of the largest column of m, which for a symmetric matrix squared a few times is the eigenvector
- * of its largest eigenvalue. */
+/* The eigenvector of the largest eigenvalue of a symmetric matrix: any column but the shortest of a high power
+ * of it. Where eigenvalues are equal the last axis is preferred, so that neighbours agree. */
 vec3 leading_direction(mat3 m)
 {
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 8; i++) {
     float size = max(max(dot(m[0], m[0]), dot(m[1], m[1])), dot(m[2], m[2]));
     m *= inversesqrt(max(size, 1.0e-36));
     m = m * m;
   }
   vec3 squares = vec3(dot(m[0], m[0]), dot(m[1], m[1]), dot(m[2], m[2]));
-  vec3 v = squares.x >= max(squares.y, squares.z) ? m[0] : (squares.y >= squares.z ? m[1] : m[2]);
-  return normalize(v);
+  float enough = 0.5 * max(max(squares.x, squares.y), squares.z);
+  return normalize(squares.z >= enough ? m[2] : (squares.y >= enough ? m[1] : m[0]));
 }
 
 /* The rotation nearest to m (never a mirror), by Newton's iteration for the orthogonal polar factor with
@@ -34,8 +34,12 @@ mat3 polar_rotation(mat3 m)
   float size = dot(m[0], m[0]) + dot(m[1], m[1]) + dot(m[2], m[2]);
   mat3 x = m * inversesqrt(max(size, 1.0e-36));
   float volume = dot(x[0], cross(x[1], x[2]));
-  if (abs(volume) < 1.0e-9) {
-    return mat3(1.0); /* flat: there is no nearest rotation, and nothing to see either */
+  if (abs(volume) < 1.0e-6) { /* flat: the cofactors have the same factor, and are large across the plane */
+    x += cofactors(x);
+    volume = dot(x[0], cross(x[1], x[2]));
+    if (volume < 1.0e-12) {
+      return mat3(1.0); /* a line or a point: no rotation is nearest */
+    }
   }
   for (int i = 0; i < 8; i++) {
     mat3 adjugate = cofactors(x);
