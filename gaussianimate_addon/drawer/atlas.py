@@ -6,7 +6,8 @@ Nothing here changes when bones move: poses come as uniforms with every draw.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 import gpu
 import numpy as np
@@ -78,6 +79,7 @@ class Atlas:
     layout, influences : how influences are stored; None and 1 where no object has any
     memory : bytes on the GPU
     notes : one sentence on each thing left out
+    version : differs from atlas to atlas
     """
 
     spans: tuple[Span, ...]
@@ -86,6 +88,7 @@ class Atlas:
     influences: int
     memory: int
     notes: tuple[str, ...] = ()
+    version: int = field(default_factory=count(1).__next__)
 
 
 def build_atlas(sources: Sequence[Source], layout: SkinLayout = "exact", limit: int | None = None) -> Atlas:

@@ -31,7 +31,7 @@ def order_key(atlas: Atlas, items: Sequence[Item], moves: Sequence[F32], camera:
     spans = [atlas.spans[item.span] for item in items]
     rows = [depth_row(camera, item.matrix, span.centre) for item, span in zip(items, spans, strict=True)]
     return OrderKey(
-        items=(id(atlas), *(item.span for item in items)),
+        items=(atlas.version, *(item.span for item in items)),
         rows=np.array(rows).reshape(-1, 4),
         radii=np.array([span.radius for span in spans]),
         moves=tuple(np.concatenate([move, _STATIC]) for move in moves),

@@ -1,0 +1,117 @@
+"""Draw a picture of its own over a viewport, with the depth of what the viewport shows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import gpu
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gpu_shaders import source
+from .shaders import compile_shader
+
+
+class Canvas:
+    """An off-screen picture of the size of a viewport, half float, premultiplied."""
+
+    def __init__(self) -> None:
+        self._target: Any = None
+
+    def texture(self) -> gpu.types.GPUTexture:
+        """Return the picture."""
+        return self._target.texture_color
+
+    def bind(self, width: int, height: int) -> Any:
+        """Return a context manager within which the canvas is drawn to."""
+        if self._target is None or (self._target.width, self._target.height) != (width, height):
+            self.free()
+            self._target = gpu.types.GPUOffScreen(width, height, format="RGBA16F")
+        return self._target.bind()
+
+    def free(self) -> None:
+        """Give the memory back."""
+        if self._target is not None:
+            self._target.free()
+            self._target = None
+
+
+def clear(depths: NDArray[np.float32] | None) -> None:
+    """Empty the bound canvas; ``depths`` (H, W) in 0..1, or None: nothing is in front."""
+    buffer: Any = gpu.state.active_framebuffer_get()
+    buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
+    if depths is None:
+        return
+    height, width = depths.shape
+    values = gpu.types.Buffer("FLOAT", height * width, depths.ravel())
+    texture = gpu.types.GPUTexture((width, height), format="R32F", data=values)
+    shader = _depth_shader()
+    gpu.state.depth_test_set("ALWAYS")
+    gpu.state.depth_mask_set(True)
+    try:
+        shader.bind()
+        shader.uniform_sampler("depths", texture)
+        _screen().draw(shader)
+    finally:
+        gpu.state.depth_mask_set(False)
+        gpu.state.depth_test_set("NONE")
+
+
+def composite(picture: gpu.types.GPUTexture, transmit: bool = False) -> None:
+    """Put the picture over the bound framebuffer; with ``transmit`` only dim that by what the picture hides."""
+    shader = _composite_shader()
+    gpu.state.depth_test_set("NONE")
+    gpu.state.blend_set("MULTIPLY" if transmit else "ALPHA_PREMULT")
+    try:
+        shader.bind()
+        shader.uniform_bool("transmit", transmit)
+        shader.uniform_sampler("picture", picture)
+        _screen().draw(shader)
+    finally:
+        gpu.state.blend_set("NONE")
+
+
+def read_depths(buffer: gpu.types.GPUFrameBuffer, width: int, height: int) -> NDArray[np.float32] | None:
+    """Return the depths (H, W) of a framebuffer; None where it has none to speak of.
+
+    EEVEE hands out a cleared depth where overlays are off.
+    """
+    values: Any = buffer.read_depth(0, 0, width, height)
+    values.dimensions = width * height
+    depths = np.asarray(values, np.float32).reshape(height, width)
+    return depths if depths.any() else None
+
+
+@cache
+def _composite_shader() -> gpu.types.GPUShader:
+    info = gpu.types.GPUShaderCreateInfo()
+    info.sampler(0, "FLOAT_2D", "picture")
+    info.push_constant("BOOL", "transmit")
+    info.fragment_out(0, "VEC4", "result")
+    return _screen_shader(info, "composite_frag")
+
+
+@cache
+def _depth_shader() -> gpu.types.GPUShader:
+    info = gpu.types.GPUShaderCreateInfo()
+    info.sampler(0, "FLOAT_2D", "depths")
+    info.fragment_out(0, "VEC4", "result")
+    info.depth_write("ANY")
+    return _screen_shader(info, "depth_frag")
+
+
+def _screen_shader(info: gpu.types.GPUShaderCreateInfo, fragment: str) -> gpu.types.GPUShader:
+    info.vertex_in(0, "VEC2", "corner")
+    info.vertex_source(source("screen_vert"))
+    info.fragment_source(source(fragment))
+    return compile_shader(info)
+
+
+@cache
+def _screen() -> gpu.types.GPUBatch:
+    layout = gpu.types.GPUVertFormat()
+    layout.attr_add(id="corner", comp_type="F32", len=2, fetch_mode="FLOAT")
+    corners = gpu.types.GPUVertBuf(layout, 4)
+    corners.attr_fill("corner", [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)])
+    return gpu.types.GPUBatch(type="TRI_STRIP", buf=corners)

@@ -1,0 +1,6 @@
+/* The whole viewport. */
+
+void main()
+{
+  gl_Position = vec4(corner, 0.0, 1.0);
+}
