@@ -100,7 +100,7 @@ def project(cloud: GaussianCloud, camera: Camera, matrix: F64 | None = None) -> 
     opacity = cloud.opacities[rows].astype(np.float64)
     reach = np.sqrt(2 * np.log(np.maximum(opacity / ALPHA_CUT, 1)))
     extent = np.minimum(reach[:, None] * sigma, np.hypot(camera.width, camera.height))
-    whole = np.isfinite(np.concatenate([e1, sigma, colour], axis=1)).all(axis=1)
+    whole = np.isfinite(np.concatenate([e1, sigma, colour, opacity[:, None]], axis=1)).all(axis=1)
     splats = ScreenSplats(rows, centre[rows], e1, sigma, extent, depth[rows], colour, opacity)
     return splats.take(whole)
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ..cloud import GaussianCloud
 from ..errors import RigError
-from ..skinning.quantize import PackedSkin
-from ..skinning.skin import Skin
+from ..rotations import normalize_quaternions
+from ..skinning.quantize import STATIC_BYTE, PackedSkin
+from ..skinning.skin import STATIC, Skin
 
 F32 = NDArray[np.float32]
 SPLAT_TEXELS = 4
@@ -68,13 +69,18 @@ def fitting_degree(counts: dict[int, int], limit: int) -> int:
 
 
 def splat_texels(cloud: GaussianCloud, centre: NDArray[np.float64]) -> F32:
-    """Return (4 N, 4): position about ``centre`` and opacity; quaternion wxyz; scales, 0; f_dc, 0."""
+    """Return (4 N, 4): position about ``centre`` and opacity; quaternion wxyz; scales, 0; f_dc, 0.
+
+    Splats with a value that is not finite are all 0, which is not drawn.
+    """
     table = np.zeros((len(cloud), SPLAT_TEXELS, 4), np.float32)
     table[:, 0, :3] = cloud.positions - centre
     table[:, 0, 3] = cloud.opacities
-    table[:, 1] = cloud.rotations
+    table[:, 1] = normalize_quaternions(cloud.rotations)
     table[:, 2, :3] = cloud.scales
     table[:, 3, :3] = cloud.sh[:, 0]
+    whole = np.isfinite(table).all(axis=(1, 2)) & np.isfinite(cloud.sh).all(axis=(1, 2))
+    table[~whole] = 0
     return table.reshape(-1, 4)
 
 
@@ -89,10 +95,11 @@ def sh_texels(cloud: GaussianCloud, degree: int) -> F32:
 def exact_skin_texels(skin: Skin, influences: int) -> F32:
     """Return (N (K + 1), 4): the K bones; K times gradient and weight.
 
-    influences : K >= the skin's own; the rest is weightless
+    influences : K >= the skin's own; the rest is weightless and static
     """
     have = skin.influences
     table = np.zeros((len(skin), influences + 1, 4), np.float32)
+    table[:, 0] = STATIC
     table[:, 0, :have] = skin.indices
     table[:, 1 : have + 1, :3] = skin.gradients
     table[:, 1 : have + 1, 3] = skin.weights
@@ -120,7 +127,7 @@ def compact_texels(packed: PackedSkin, influences: int) -> tuple[F32, F32]:
     """
     records = packed.records
     have = records["bones"].shape[1]
-    bones = np.zeros((len(records), 2 if influences == 2 else 4), np.float32)
+    bones = np.full((len(records), 2 if influences == 2 else 4), STATIC_BYTE, np.float32)
     bones[:, :have] = records["bones"]
     values = np.zeros((len(records), influences - 1, 4), np.float32)
     values[..., 1:] = 32768

@@ -57,6 +57,8 @@ class PackedSkin:
 def pack(skin: Skin, layout: Literal["paper10", "compact"] = "compact") -> PackedSkin:
     """Quantise a skin; influences beyond two ("paper10") or four ("compact") are cut off.
 
+    Rows without any weight stay where they are.
+
     Raises
     ------
     RigError : the skin names a bone above 254
@@ -97,10 +99,13 @@ def unpack(packed: PackedSkin) -> Skin:
 def _padded(skin: Skin, count: int) -> tuple[NDArray[np.int32], Floats, Floats]:
     """Return indices, weights and gradients of exactly ``count`` influences in double precision."""
     weights, gradients = skin.weights.astype(np.float64), skin.gradients.astype(np.float64)
-    indices, weights, gradients, _ = truncate(skin.indices, weights, gradients, count)
+    free = ~(weights.sum(axis=1) > 0)
+    weights[free], gradients[free] = 1, 0
+    indices = np.where(free[:, None], STATIC, skin.indices)
+    indices, weights, gradients, _ = truncate(indices, weights, gradients, count)
     lack = count - indices.shape[1]
     return (
-        np.pad(indices, ((0, 0), (0, lack))),
+        np.pad(indices, ((0, 0), (0, lack)), constant_values=STATIC),
         np.pad(weights, ((0, 0), (0, lack))),
         np.pad(gradients, ((0, 0), (0, lack), (0, 0))),
     )

@@ -55,6 +55,7 @@ class Span:
     local : (N, 3) float32, rest positions about the centre
     radius : distance from the centre within which they lie
     skin : its skin, not quantised
+    bone_count : how many bones the skin needs
     gradient_range : of the quantised gradients on the GPU
     """
 
@@ -65,6 +66,7 @@ class Span:
     local: F32
     radius: float
     skin: Skin | None
+    bone_count: int = 0
     gradient_range: float = 0.0
 
     def __len__(self) -> int:
@@ -160,7 +162,8 @@ def _upload_splats(
         splats.append(splat_texels(source.cloud, centre))
         colours.append(sh_texels(source.cloud, own))
         local = np.ascontiguousarray(splats[-1][::4, :3])
-        spans.append(Span(first, sh_first, own, centre, local, _radius(local), source.skin))
+        bones = 0 if source.skin is None else int(source.skin.indices.max(initial=-1)) + 1
+        spans.append(Span(first, sh_first, own, centre, local, _radius(local), source.skin, bones))
         first += len(source.cloud)
         sh_first += len(source.cloud) * SH_TEXELS[own]
     empty = np.zeros((1, 4), np.float32)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.deform.svd3 import polar_rotation
+from ...core.errors import RigError
 from ...core.render.camera import Camera
-from ...core.render.texture_layout import as_table
+from ...core.render.texture_layout import COUNT_LIMIT, as_table
 from ...core.rotations import affine_multiply
 from ...gpu_shaders import BONE_CAPACITIES, MAX_ITEMS, SplatVariant
 from .atlas import Atlas, upload
@@ -105,17 +106,29 @@ class Bones:
 
 
 def bone_moves(atlas: Atlas, items: Sequence[Item]) -> list[F32]:
-    """Return for each item ``[A - 1 | A c + t - c]`` of its bones, (B, 3, 4); (0, 3, 4) at rest."""
+    """Return for each item ``[A - 1 | A c + t - c]`` of its bones, (B, 3, 4); (0, 3, 4) at rest.
+
+    Raises
+    ------
+    RigError : an item has fewer transforms than its skin has bones
+    """
     moves = []
     for item in items:
-        if item.transforms is None or atlas.spans[item.span].skin is None:
+        span = atlas.spans[item.span]
+        if item.transforms is None or span.skin is None:
             moves.append(np.zeros((0, 3, 4), np.float32))
             continue
         move = np.array(item.transforms, np.float64)
+        if len(move) < span.bone_count:
+            raise RigError(
+                f"The skin names bone {span.bone_count - 1}, but there are only {len(move)} bone transforms; "
+                "build the rig again"
+            )
         offset = move[:, :, 3]
         move[:, :, :3] -= np.eye(3)
-        move[:, :, 3] = move[:, :, :3] @ atlas.spans[item.span].centre + offset
-        moves.append(move.astype(np.float32))
+        with np.errstate(invalid="ignore"):  # splats of bones that are not finite stay at rest
+            move[:, :, 3] = move[:, :, :3] @ span.centre + offset
+            moves.append(move.astype(np.float32))
     return moves
 
 
@@ -141,10 +154,26 @@ def upload_bones(moves: Sequence[F32], items: Sequence[Item]) -> Bones | None:
 def upload_items(
     atlas: Atlas, items: Sequence[Item], moves: Sequence[F32], camera: Camera
 ) -> gpu.types.GPUUniformBuf:
-    """Upload where each item stands as the camera sees it, and where its data lie."""
+    """Upload where each item stands as the camera sees it, and where its data lie.
+
+    Raises
+    ------
+    RigError : more items, or more splats in them, than can be drawn together
+    """
+    if len(items) > MAX_ITEMS:
+        raise RigError(
+            f"The drawer shows {MAX_ITEMS} splat objects and instances at once, not {len(items)}; "
+            "hide some, join some, or use Native display"
+        )
+    shown = sum(len(atlas.spans[item.span]) for item in items)
+    if shown > COUNT_LIMIT:
+        raise RigError(
+            f"The drawer shows {COUNT_LIMIT:,} splats at once, not {shown:,}; hide some objects or "
+            "instances, or use Native display"
+        )
     rows = np.zeros(MAX_ITEMS, _ITEM)
     drawn = bone = 0
-    for row, item, move in zip(rows, items, moves, strict=False):
+    for row, item, move in zip(rows[: len(items)], items, moves, strict=True):
         span = atlas.spans[item.span]
         to_view = np.eye(4)
         to_view[:3] = affine_multiply(camera.view[:3], item.matrix[:3])
