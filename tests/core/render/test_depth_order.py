@@ -114,7 +114,7 @@ def test_bones_out_of_range_are_no_bones(rng, perspective):
 def test_order_is_that_of_a_plain_sort(limits, rng):
     depths = rng.normal(size=3000).astype(np.float32)
     depths[::3] = rng.choice(depths[:20], 1000)  # many ties
-    depths[:8] = 0.0, -0.0, 1e-42, -1e-42, np.nan, np.inf, -np.inf, -3e38
+    depths[:8] = -0.0, 0.0, 1e-42, -1e-42, np.nan, np.inf, -np.inf, -3e38
     near, far = limits
     kept = [k for k, d in enumerate(depths.tolist()) if near <= d <= far and np.isfinite(d)]
     expected = sorted(kept, key=lambda k: (-float(depths[k]), k))
