@@ -8,10 +8,12 @@ def register() -> None:
     import bpy
 
     from . import properties
+    from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
 
     bpy.utils.register_class(GaussianimatePreferences)
     properties.register()
+    lifecycle.register()
 
 
 def unregister() -> None:
@@ -19,8 +21,10 @@ def unregister() -> None:
     import bpy
 
     from . import job, properties
+    from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
 
+    lifecycle.unregister()
     job.stop_all()
     properties.unregister()
     bpy.utils.unregister_class(GaussianimatePreferences)

@@ -14,6 +14,11 @@ UP_AXES = (
     ("Y", "Y up", "glTF, most character tools"),
     ("NEG_Y", "-Y up", "COLMAP and most trained splats: the camera's down axis is +Y"),
 )
+SKIN_LAYOUTS = (
+    ("EXACT", "Exact", "Floats, 32 to 80 bytes a splat"),
+    ("COMPACT", "Compact", "16 bits a value: 10 bytes a splat for two bones, 28 for four"),
+    ("PAPER10", "Paper", "8 bits a value and two bones: 10 bytes a splat, as in the gradient rig's paper"),
+)
 
 
 class GaussianimatePreferences(bpy.types.AddonPreferences):
@@ -23,6 +28,7 @@ class GaussianimatePreferences(bpy.types.AddonPreferences):
 
     if TYPE_CHECKING:
         up_axis: str
+        skin_layout: str
     else:
         up_axis: bpy.props.EnumProperty(
             name="Up Axis of Captures",
@@ -30,9 +36,16 @@ class GaussianimatePreferences(bpy.types.AddonPreferences):
             items=UP_AXES,
             default="Y",
         )
+        skin_layout: bpy.props.EnumProperty(
+            name="Weights on the Graphics Card",
+            description="How the drawer stores weights and their gradients",
+            items=SKIN_LAYOUTS,
+            default="EXACT",
+        )
 
     def draw(self, context: bpy.types.Context) -> None:
         self.layout.prop(self, "up_axis")
+        self.layout.prop(self, "skin_layout")
 
 
 def preferences(context: bpy.types.Context) -> GaussianimatePreferences | None:

@@ -62,27 +62,80 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
         )
 
 
+class GaussianimateDisplay(bpy.types.PropertyGroup):
+    """What the drawer shows in the viewports of a scene."""
+
+    if TYPE_CHECKING:
+        show: str
+        elastic: bool
+        outlines: bool
+        gradients: bool
+        unweighted: bool
+    else:
+        show: bpy.props.EnumProperty(
+            name="Show",
+            items=(
+                ("COLOUR", "Colour", "The splats' own colours"),
+                ("WEIGHT", "Weights", "How strongly the active bone holds each splat: blue not, red wholly"),
+                ("STRETCH", "Stretch", "The largest stretch: white none, red twice as long, blue compressed"),
+            ),
+        )
+        elastic: bpy.props.BoolProperty(
+            name="Elastic",
+            description="Stretch splats by the gradients of their weights; off, to compare",
+            default=True,
+        )
+        outlines: bpy.props.BoolProperty(
+            name="Outlines", description="Ring every splat at two standard deviations"
+        )
+        gradients: bpy.props.BoolProperty(
+            name="Gradients", description="Arrows along which the active bone's weight grows"
+        )
+        unweighted: bpy.props.BoolProperty(
+            name="Unweighted", description="Show splats that no bone holds in magenta"
+        )
+
+
 class GaussianimateObject(bpy.types.PropertyGroup):
-    """What import and rig building had to say about an object, one sentence a line, and where it is from."""
+    """What import and rig building had to say about an object, one sentence a line, where it is from, and
+    who draws it in viewports."""
 
     if TYPE_CHECKING:
         import_notes: str
         rig_notes: str
         source_folder: str
+        display: str
+        native_display: str
     else:
         import_notes: bpy.props.StringProperty()
         rig_notes: bpy.props.StringProperty()
         source_folder: bpy.props.StringProperty(
             name="Source", description="Folder of the imported files, which no bake writes over"
         )
+        display: bpy.props.EnumProperty(
+            name="Display",
+            items=(
+                ("NATIVE", "Native", "Blender draws the splats in viewports"),
+                ("DRAWER", "GaussiAnimate", "Splats are posed on the graphics card and follow bones at once"),
+            ),
+            default="NATIVE",
+        )
+        native_display: bpy.props.StringProperty(
+            description="The object's own Display As, put back with Native display"
+        )
 
 
-CLASSES = (GaussianimateSettings, GaussianimateObject)
+CLASSES = (GaussianimateSettings, GaussianimateDisplay, GaussianimateObject)
 
 
 def scene_settings(context: bpy.types.Context) -> GaussianimateSettings:
     """Return the extension's settings of the active scene."""
     return cast("GaussianimateSettings", context.scene.gaussianimate)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def display_settings(scene: bpy.types.Scene) -> GaussianimateDisplay:
+    """Return what the drawer shows in a scene."""
+    return cast("GaussianimateDisplay", scene.gaussianimate_display)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def object_notes(object: bpy.types.Object) -> GaussianimateObject:
@@ -95,12 +148,14 @@ def register() -> None:
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     bpy.types.Scene.gaussianimate = bpy.props.PointerProperty(type=GaussianimateSettings)  # pyright: ignore[reportAttributeAccessIssue]
+    bpy.types.Scene.gaussianimate_display = bpy.props.PointerProperty(type=GaussianimateDisplay)  # pyright: ignore[reportAttributeAccessIssue]
     bpy.types.Object.gaussianimate = bpy.props.PointerProperty(type=GaussianimateObject)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def unregister() -> None:
     """Undo :func:`register`."""
     del bpy.types.Object.gaussianimate  # pyright: ignore[reportAttributeAccessIssue]
+    del bpy.types.Scene.gaussianimate_display  # pyright: ignore[reportAttributeAccessIssue]
     del bpy.types.Scene.gaussianimate  # pyright: ignore[reportAttributeAccessIssue]
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

@@ -6,7 +6,7 @@ which neither undo nor a loaded file can turn into a dead reference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -29,17 +29,21 @@ class Subject:
 
     uid : session number of the object
     plays : its splats change with the frame and are taken as evaluated; else they are posed by the GPU
+    instanced : a collection that holds the object is instanced somewhere
     """
 
     name: str
     uid: int
     plays: bool
+    instanced: bool
     reader: PoseReader | None
 
     def find(self) -> bpy.types.Object | None:
         """Return the object, None where it is gone or no longer itself."""
         found = bpy.data.objects.get(self.name)
-        return found if found is not None and found.session_uid == self.uid else None
+        if found is not None and found.session_uid == self.uid:
+            return found
+        return next((o for o in bpy.data.objects if o.session_uid == self.uid), None)
 
 
 def subject_of(object: bpy.types.Object) -> Subject:
@@ -47,7 +51,8 @@ def subject_of(object: bpy.types.Object) -> Subject:
     rigged = find_modifier(object, DEFORM) is not None
     playback = find_modifier(object, PLAYBACK)
     plays = not rigged and playback is not None and playback.show_viewport
-    return Subject(object.name, object.session_uid, plays, pose_reader(object) if rigged else None)
+    reader = pose_reader(object) if rigged else None
+    return Subject(object.name, object.session_uid, plays, _may_be_instanced(object), reader)
 
 
 def read_source(subject: Subject, depsgraph: bpy.types.Depsgraph) -> Source:
@@ -94,20 +99,23 @@ class SceneSplats:
             self._sources.pop(uid, None)
 
     def update(
-        self, objects: Sequence[bpy.types.Object], depsgraph: bpy.types.Depsgraph, layout: SkinLayout
+        self,
+        find: Callable[[], Sequence[bpy.types.Object]],
+        depsgraph: bpy.types.Depsgraph,
+        layout: SkinLayout,
     ) -> None:
         """Upload what changed.
 
         Parameters
         ----------
-        objects : the splat objects to draw; looked at only after `look_again` or `forget`
+        find : returns the splat objects to draw; called only after `look_again` or `forget`
         """
-        if not self._stale:
+        if not self._stale and self._built[:1] in ((), (layout,)):
             return
         self._stale = False
         self.problem = None
         subjects = []
-        for object in objects:
+        for object in find():
             subject = subject_of(object)
             try:
                 if subject.uid not in self._sources:
@@ -143,7 +151,7 @@ class SceneSplats:
             object = subject.find()
             if object is None:
                 continue
-            worlds = list(_appearances(depsgraph, object, space))
+            worlds = list(_appearances(depsgraph, object, space, subject.instanced))
             if not worlds:
                 continue
             modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
@@ -160,14 +168,17 @@ class SceneSplats:
 
 
 def _appearances(
-    depsgraph: bpy.types.Depsgraph, object: bpy.types.Object, space: bpy.types.SpaceView3D | None
+    depsgraph: bpy.types.Depsgraph,
+    object: bpy.types.Object,
+    space: bpy.types.SpaceView3D | None,
+    instanced: bool,
 ) -> Iterator[np.ndarray]:
     """Yield the world matrix of the object, where it is visible, and of its visible instances."""
     evaluated = object.evaluated_get(depsgraph)
     shown = not object.hide_render if space is None else object.visible_in_viewport_get(space)
     if shown and object.name in depsgraph.view_layer_eval.objects:
         yield np.array(evaluated.matrix_world, np.float64)
-    if not _may_be_instanced(object):
+    if not instanced:
         return
     for instance in depsgraph.object_instances:
         if not instance.is_instance or instance.object.original != object:
@@ -178,6 +189,6 @@ def _appearances(
 
 
 def _may_be_instanced(object: bpy.types.Object) -> bool:
-    """Whether a collection that holds the object is instanced; far cheaper than a look at all instances."""
+    """Whether a collection that holds the object is instanced: then all instances must be looked through."""
     holders = {c for c in bpy.data.collections if object.name in c.all_objects}
     return any(o.instance_type == "COLLECTION" and o.instance_collection in holders for o in bpy.data.objects)

@@ -58,10 +58,13 @@ def clear(depths: NDArray[np.float32] | None) -> None:
         gpu.state.depth_test_set("NONE")
 
 
-def composite(picture: gpu.types.GPUTexture, transmit: bool = False) -> None:
-    """Put the picture over the bound framebuffer; with ``transmit`` only dim that by what the picture hides."""
+def composite(picture: gpu.types.GPUTexture, transmit: bool = False, masked: bool = False) -> None:
+    """Lay the picture over the bound framebuffer; with ``transmit`` only dim that to what the picture leaves.
+
+    With ``masked`` nothing is drawn where the framebuffer's depth is 0 (`bones_in_front`).
+    """
     shader = _composite_shader()
-    gpu.state.depth_test_set("NONE")
+    gpu.state.depth_test_set("LESS_EQUAL" if masked else "NONE")
     gpu.state.blend_set("MULTIPLY" if transmit else "ALPHA_PREMULT")
     try:
         shader.bind()
@@ -70,17 +73,14 @@ def composite(picture: gpu.types.GPUTexture, transmit: bool = False) -> None:
         _screen().draw(shader)
     finally:
         gpu.state.blend_set("NONE")
+        gpu.state.depth_test_set("NONE")
 
 
-def read_depths(buffer: gpu.types.GPUFrameBuffer, width: int, height: int) -> NDArray[np.float32] | None:
-    """Return the depths (H, W) of a framebuffer; None where it has none to speak of.
-
-    EEVEE hands out a cleared depth where overlays are off.
-    """
+def read_depths(buffer: gpu.types.GPUFrameBuffer, width: int, height: int) -> NDArray[np.float32]:
+    """Return the depths (H, W) of a framebuffer, 0..1."""
     values: Any = buffer.read_depth(0, 0, width, height)
     values.dimensions = width * height
-    depths = np.asarray(values, np.float32).reshape(height, width)
-    return depths if depths.any() else None
+    return np.asarray(values, np.float32).reshape(height, width)
 
 
 @cache

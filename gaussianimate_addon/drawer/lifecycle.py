@@ -1,0 +1,78 @@
+"""What happens to the file while splats are drawn: edits, undo, frames, other files, saving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+from bpy.app.handlers import persistent
+
+from . import viewport
+from .viewport import DRAWER
+
+
+@persistent
+def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    """Note which splats changed. A pose changes none: it is read at every draw."""
+    for update in depsgraph.updates:
+        block: Any = update.id.original
+        if isinstance(block, bpy.types.PointCloud):
+            for subject in DRAWER.splats.subjects:
+                object = subject.find()
+                if object is None or object.data == block:
+                    DRAWER.splats.forget(subject.uid)
+        elif isinstance(block, bpy.types.Object):
+            if block.type in ("POINTCLOUD", "EMPTY"):
+                DRAWER.splats.look_again()
+            _forget_played(block.session_uid if update.is_updated_geometry else None)
+        else:
+            DRAWER.splats.look_again()
+
+
+def _forget_played(uid: int | None) -> None:
+    for subject in DRAWER.splats.subjects:
+        if subject.plays and subject.uid == uid:
+            DRAWER.splats.forget(uid)
+
+
+@persistent
+def _after_frame(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    for subject in DRAWER.splats.subjects:
+        _forget_played(subject.uid)
+
+
+@persistent
+def _after_undo(*_: Any) -> None:
+    DRAWER.splats.forget()
+    viewport.redraw()
+
+
+@persistent
+def _after_load(*_: Any) -> None:
+    DRAWER.reset()
+
+
+_HANDLERS = (
+    ("depsgraph_update_post", _after_update),
+    ("frame_change_post", _after_frame),
+    ("undo_post", _after_undo),
+    ("redo_post", _after_undo),
+    ("load_pre", _after_load),
+    ("load_post", _after_load),
+)
+
+
+def register() -> None:
+    """Follow the file."""
+    for event, function in _HANDLERS:
+        getattr(bpy.app.handlers, event).append(function)
+    viewport.start()
+
+
+def unregister() -> None:
+    """Undo :func:`register`."""
+    viewport.stop()
+    for event, function in _HANDLERS:
+        handlers = getattr(bpy.app.handlers, event)
+        if function in handlers:
+            handlers.remove(function)
