@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import gpu
 import numpy as np
@@ -40,6 +40,8 @@ class Picture:
 
 def prepare(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading) -> Frame:
     """Sort, and upload everything a view needs."""
+    if not shading.deform:
+        items = [replace(item, transforms=None) for item in items]
     moves = bone_moves(atlas, items)
     order = sort([atlas.spans[item.span] for item in items], order_key(atlas, items, moves, camera))
     return Frame(
@@ -47,7 +49,7 @@ def prepare(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shadin
         items=upload_items(atlas, items, moves, camera),
         order=upload_order(order),
         count=len(order),
-        bones=upload_bones(moves, items) if shading.deform else None,
+        bones=upload_bones(moves, items),
     )
 
 
