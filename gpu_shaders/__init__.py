@@ -14,6 +14,7 @@ from typing import Literal
 SkinLayout = Literal["exact", "compact", "paper10"]
 BONE_CAPACITIES = (256, 1024)  # of uniform buffers of 16 KB, which every device has, and of 64 KB
 MAX_ITEMS = 64
+BATCH = 1024  # splats drawn as one instance
 VERTEX = ("tables", "linear", "skinning", "harmonics", "projection", "colours", "splat_vert")
 FRAGMENT = ("splat_frag",)
 
@@ -34,7 +35,7 @@ class SplatVariant:
     @property
     def defines(self) -> dict[str, str]:
         """Preprocessor names and values."""
-        names = {"MAX_ITEMS": str(MAX_ITEMS)}
+        names = {"MAX_ITEMS": str(MAX_ITEMS), "BATCH": str(BATCH)}
         if self.layout is None:
             return names
         names |= {"DEFORM": "", f"SKIN_{self.layout.upper()}": "", "INFLUENCES": str(self.influences)}

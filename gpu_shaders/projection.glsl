@@ -5,8 +5,9 @@ struct Ellipse {
   vec2 sigma;   /* standard deviations along it and across, px */
 };
 
-/* Project the frame of a splat: Sigma = frame frame^T in view space, at v. */
-Ellipse project(mat3 frame, vec3 v)
+/* Project a splat at v in view space, where Sigma = F F^T and F = to_view jacobian shape: row by row, which
+ * takes a third less than the product of the matrices. */
+Ellipse project(vec3 v, mat3 to_view, mat3 jacobian, mat3 shape)
 {
   mat4 P = camera.projection;
   vec2 scale = 0.5 * camera.viewport.xy * vec2(P[0][0], P[1][1]);
@@ -20,8 +21,8 @@ Ellipse project(mat3 frame, vec3 v)
     row_x = vec3(scale.x, 0.0, scale.x * t.x) / w;
     row_y = vec3(0.0, scale.y, scale.y * t.y) / w;
   }
-  vec3 m1 = row_x * frame;
-  vec3 m2 = row_y * frame;
+  vec3 m1 = ((row_x * to_view) * jacobian) * shape;
+  vec3 m2 = ((row_y * to_view) * jacobian) * shape;
   float xx = dot(m1, m1), yy = dot(m2, m2), b = dot(m1, m2);
   vec3 area = cross(m1, m2); /* keeps the digits of needles, which xx yy - b b would lose */
   float determinant = dot(area, area) + LOW_PASS * (xx + yy) + LOW_PASS * LOW_PASS;

@@ -103,14 +103,9 @@ Motion at_rest()
 
 bool usable(Motion motion)
 {
-  vec3 size = abs(motion.displacement);
-  for (int i = 0; i < 3; i++) {
-    size = max(size, abs(motion.jacobian[i]));
-    if (!(dot(motion.jacobian[i], vec3(1.0)) < 1.0e15)) {
-      return false; /* NaN is not less than anything */
-    }
-  }
-  return dot(motion.displacement, vec3(1.0)) < 1.0e15 && max(size.x, max(size.y, size.z)) < 1.0e15;
+  vec3 size = abs(motion.displacement) + abs(motion.jacobian[0]) + abs(motion.jacobian[1]) +
+              abs(motion.jacobian[2]);
+  return dot(size, vec3(1.0)) < 1.0e15; /* NaN is not less than anything */
 }
 
 Motion blend(Influences skin, int first_bone, vec3 p, float eta)

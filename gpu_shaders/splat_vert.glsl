@@ -1,4 +1,5 @@
-/* One corner of a splat's quad: skins the splat, projects it, and colours it. */
+/* One corner of a splat's triangle: skins the splat, projects it, and colours it. An instance is a batch of
+ * splats, which `corner.z` counts: drivers fill their vector units with vertices of one instance only. */
 
 int item_of(int drawn)
 {
@@ -15,7 +16,11 @@ void main()
   offset = vec2(0.0);
   tint = vec4(0.0);
 
-  int drawn = int(texel(order_table, gl_InstanceID).x);
+  int slot = gl_InstanceID * BATCH + int(corner.z);
+  if (slot >= drawn_count) {
+    return;
+  }
+  int drawn = int(texel(order_table, slot).x);
   int i = item_of(drawn);
   int local = drawn - items[i].rows.x;
   int row = items[i].rows.y + local;
@@ -52,11 +57,11 @@ void main()
   shape[0] *= scales.x;
   shape[1] *= scales.y;
   shape[2] *= scales.z;
-  Ellipse ellipse = project(mat3(items[i].to_view) * (motion.jacobian * shape), v);
+  Ellipse ellipse = project(v, mat3(items[i].to_view), motion.jacobian, shape);
 
   float reach = sqrt(2.0 * log(opacity / ALPHA_CUT)); /* standard deviations until nothing is seen */
   vec2 extent = min(reach * ellipse.sigma, vec2(camera.viewport.z));
-  vec2 along = corner * extent;
+  vec2 along = corner.xy * extent;
   vec2 pixels = along.x * ellipse.axis + along.y * vec2(-ellipse.axis.y, ellipse.axis.x);
   offset = along / ellipse.sigma;
   vec3 ndc = clip.xyz / clip.w;

@@ -22,15 +22,16 @@ COUNT_LIMIT = 1 << 24  # beyond, a float no longer holds every index
 
 
 def table_width(texels: int, limit: int) -> int:
-    """Return the width of the texture that holds so many texels.
+    """Return the width of the texture that holds so many texels: a power of two, as shaders divide by it.
 
     Raises
     ------
-    RigError : not even a texture of ``limit`` x ``limit`` does
+    RigError : not even the widest texture of ``limit`` rows does
     """
-    width = min(limit, 4096)
+    widest = 1 << limit.bit_length() - 1
+    width = min(widest, 4096)
     if texels > width * limit:
-        width = limit
+        width = widest
     if texels > width * limit:
         raise RigError(
             f"This graphics device holds {limit * limit:,} values in a texture, and the drawer needs "

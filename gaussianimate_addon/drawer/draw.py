@@ -16,7 +16,7 @@ from ...core.errors import RigError
 from ...core.render.camera import Camera
 from ...core.render.texture_layout import COUNT_LIMIT, as_table
 from ...core.rotations import affine_multiply
-from ...gpu_shaders import BONE_CAPACITIES, MAX_ITEMS, SplatVariant
+from ...gpu_shaders import BATCH, BONE_CAPACITIES, MAX_ITEMS, SplatVariant
 from .atlas import Atlas, upload
 from .shaders import splat_shader
 
@@ -229,16 +229,20 @@ def draw_frame(atlas: Atlas, frame: Frame, shading: Shading) -> None:
         for name in variant.samplers:
             if name != "bones_table":
                 shader.uniform_sampler(name, textures[name])
-        _corners().draw_instanced(shader, instance_count=frame.count)
+        shader.uniform_int("drawn_count", frame.count)
+        _triangles().draw_instanced(shader, instance_count=-(-frame.count // BATCH))
     finally:
         gpu.state.blend_set(blend)
 
 
 @cache
-def _corners() -> gpu.types.GPUBatch:
-    """The quad of a splat as a triangle strip."""
+def _triangles() -> gpu.types.GPUBatch:
+    """A batch of splats: the corners of a triangle about the unit circle, and which of the splats it is."""
     layout = gpu.types.GPUVertFormat()
-    layout.attr_add(id="corner", comp_type="F32", len=2, fetch_mode="FLOAT")
-    corners = gpu.types.GPUVertBuf(layout, 4)
-    corners.attr_fill("corner", [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)])
-    return gpu.types.GPUBatch(type="TRI_STRIP", buf=corners)
+    layout.attr_add(id="corner", comp_type="F32", len=3, fetch_mode="FLOAT")
+    corners = np.empty((BATCH, 3, 3), np.float32)
+    corners[..., :2] = (-(3**0.5), -1), (3**0.5, -1), (0, 2)
+    corners[..., 2] = np.arange(BATCH)[:, None]
+    vertices = gpu.types.GPUVertBuf(layout, 3 * BATCH)
+    vertices.attr_fill("corner", corners.reshape(-1, 3))
+    return gpu.types.GPUBatch(type="TRIS", buf=vertices)
