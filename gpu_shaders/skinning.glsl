@@ -10,6 +10,8 @@ struct Influences {
   vec3 gradient[INFLUENCES];
 };
 
+const float LARGEST = 1.0e15; /* of motions; bones that are broken come with more (NaN is not reliable) */
+
 struct Motion {
   vec3 displacement;
   mat3 jacobian;
@@ -105,7 +107,7 @@ bool usable(Motion motion)
 {
   vec3 size = abs(motion.displacement) + abs(motion.jacobian[0]) + abs(motion.jacobian[1]) +
               abs(motion.jacobian[2]);
-  return dot(size, vec3(1.0)) < 1.0e15; /* NaN is not less than anything */
+  return dot(size, vec3(1.0)) < LARGEST;
 }
 
 Motion blend(Influences skin, int first_bone, vec3 p, float eta)
@@ -113,10 +115,12 @@ Motion blend(Influences skin, int first_bone, vec3 p, float eta)
   Motion motion = at_rest();
   vec3 moved[INFLUENCES];
   mat3 change = mat3(0.0); /* of the rows: transposed */
+  bool broken = false;
   for (int k = 0; k < INFLUENCES; k++) {
     moved[k] = vec3(0.0);
     if (skin.bone[k] >= 0) {
       Bone bone = read_bone(first_bone + skin.bone[k]);
+      broken = broken || (bone.x.w > LARGEST && (skin.weight[k] != 0.0 || skin.gradient[k] != vec3(0.0)));
       moved[k] = vec3(dot(bone.x.xyz, p), dot(bone.y.xyz, p), dot(bone.z.xyz, p)) +
                  vec3(bone.x.w, bone.y.w, bone.z.w);
       change += skin.weight[k] * mat3(bone.x.xyz, bone.y.xyz, bone.z.xyz);
@@ -124,6 +128,9 @@ Motion blend(Influences skin, int first_bone, vec3 p, float eta)
     motion.displacement += skin.weight[k] * moved[k];
   }
   motion.jacobian += transpose(change);
+  if (broken) {
+    motion.displacement = vec3(LARGEST);
+  }
   if (eta != 0.0) {
     for (int k = 0; k < INFLUENCES; k++) {
       motion.jacobian += outerProduct(moved[k] - motion.displacement, eta * skin.gradient[k]);

@@ -93,15 +93,25 @@ def chunked_blends(
     moves[:-1, :, 3] = moves[:-1, :, :3] @ centre + transforms[:, :, 3]
     bones = dual_quaternion.bones(moves, parents, positions.dtype) if mode == "dual_quaternion" else None
     moves = moves.astype(positions.dtype)
+    indices = _without_broken(skin, moves)
     for start in range(0, len(positions), chunk):
         rows = slice(start, start + chunk)
         local = (positions[rows] - centre).astype(positions.dtype)
         weights = skin.weights[rows].astype(local.dtype, copy=False)
         gradients = skin.gradients[rows].astype(local.dtype, copy=False)
-        blend = blend_linearly(local, skin.indices[rows], weights, gradients, moves)
+        blend = blend_linearly(local, indices[rows], weights, gradients, moves)
         if bones is not None:
-            blend = dual_quaternion.blend(local, skin.indices[rows], weights, gradients, bones, blend)
+            blend = dual_quaternion.blend(local, indices[rows], weights, gradients, bones, blend)
         yield rows, blend
+
+
+def _without_broken(skin: Skin, moves: Floats) -> NDArray[np.int32]:
+    """Return the skin's bones (N, K), the static one in unused slots that name a bone that is not finite."""
+    broken = ~np.isfinite(moves).all(axis=(1, 2))
+    if not broken.any():
+        return skin.indices
+    unused = broken[skin.indices] & (skin.weights == 0) & (skin.gradients == 0).all(axis=2)
+    return np.where(unused, STATIC, skin.indices)
 
 
 def blend_linearly(

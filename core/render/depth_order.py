@@ -63,6 +63,8 @@ def posed_view_depths(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         fields = (row[:3] @ moves).astype(np.float32)  # (B + 1, 4): a_k, v . b_k
+        if not np.isfinite(fields).all():  # bones without weight must not matter
+            indices = np.where(weights == 0, -1, indices)
         axis, offset = row[:3].astype(np.float32), np.float32(row[3])
         depths = np.empty(len(positions), dtype=np.float32)
         for start in range(0, len(positions), CHUNK):

@@ -18,6 +18,7 @@ from ..skinning.skin import STATIC, Skin
 F32 = NDArray[np.float32]
 SPLAT_TEXELS = 4
 SH_TEXELS = (0, 3, 6, 12)  # by degree: coefficients x 3 values in texels of 4
+SCALE_LIMIT = 1e9  # metres; beyond, squares of pixels no longer fit into a float
 COUNT_LIMIT = 1 << 24  # beyond, a float no longer holds every index
 
 
@@ -82,6 +83,7 @@ def splat_texels(cloud: GaussianCloud, centre: NDArray[np.float64]) -> F32:
     table[:, 3, :3] = cloud.sh[:, 0]
     whole = np.isfinite(table).all(axis=(1, 2)) & np.isfinite(cloud.sh).all(axis=(1, 2))
     table[~whole] = 0
+    np.minimum(table[:, 2], SCALE_LIMIT, out=table[:, 2])
     return table.reshape(-1, 4)
 
 

@@ -35,6 +35,7 @@ _ITEM = np.dtype(
         ("bones", "i4", 4),
     ]
 )
+_BROKEN = np.float32(1e30)  # metres, by which the shader knows such bones
 
 
 class Show(IntEnum):
@@ -133,13 +134,18 @@ def bone_moves(atlas: Atlas, items: Sequence[Item]) -> list[F32]:
 
 
 def upload_bones(moves: Sequence[F32], items: Sequence[Item]) -> Bones | None:
-    """Upload the motions of `bone_moves` with their marks; None where there are no bones."""
+    """Upload the motions of `bone_moves` with their marks; None where there are no bones.
+
+    Motions that are not finite become enormous translations, which the shader knows.
+    """
     count = sum(len(move) for move in moves)
     if not count:
         return None
     capacity = next((size for size in BONE_CAPACITIES if size >= count), 0)
     rows = np.zeros((capacity or count, 4, 4), np.float32)
     np.concatenate(moves, out=rows[:count, :3])
+    broken = ~np.isfinite(rows).all(axis=(1, 2))
+    rows[broken, :3] = 0, 0, 0, _BROKEN
     first = 0
     for move, item in zip(moves, items, strict=True):
         if item.marks is not None and len(move):
