@@ -6,8 +6,8 @@ from typing import Any
 
 import bpy
 
-PLAYBACK, DEFORM = "Playback", "Deform"
-ROLE = "gaussianimate_role"  # custom property of the node groups: which of the two they are
+PLAYBACK, DEFORM, DISPLAY = "Playback", "Deform", "Display"
+ROLE = "gaussianimate_role"  # custom property of the node groups: which of these they are
 
 
 def find_modifier(object: bpy.types.Object, role: str) -> bpy.types.NodesModifier | None:

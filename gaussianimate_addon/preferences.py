@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import bpy
 
+from .views import redraw_views
+
 # The package Blender knows us by: "bl_ext.<repo>.gaussianimate", or "gaussianimate" for a checkout.
 PACKAGE = __package__.rpartition(".")[0]
 
@@ -41,6 +43,7 @@ class GaussianimatePreferences(bpy.types.AddonPreferences):
             description="How the drawer stores weights and their gradients",
             items=SKIN_LAYOUTS,
             default="EXACT",
+            update=lambda self, context: redraw_views(),
         )
 
     def draw(self, context: bpy.types.Context) -> None:

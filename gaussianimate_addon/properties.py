@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import bpy
 
+from .views import redraw_views
+
+
+def _redraw(properties: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
+    redraw_views()
+
 
 class GaussianimateSettings(bpy.types.PropertyGroup):
     """What the sidebar's buttons use; one set a scene."""
@@ -79,20 +85,28 @@ class GaussianimateDisplay(bpy.types.PropertyGroup):
                 ("WEIGHT", "Weights", "How strongly the active bone holds each splat: blue not, red wholly"),
                 ("STRETCH", "Stretch", "The largest stretch: white none, red twice as long, blue compressed"),
             ),
+            update=_redraw,
         )
         elastic: bpy.props.BoolProperty(
             name="Elastic",
             description="Stretch splats by the gradients of their weights; off, to compare",
             default=True,
+            update=_redraw,
         )
         outlines: bpy.props.BoolProperty(
-            name="Outlines", description="Ring every splat at two standard deviations"
+            name="Outlines",
+            description="Ring every splat at two standard deviations",
+            update=_redraw,
         )
         gradients: bpy.props.BoolProperty(
-            name="Gradients", description="Arrows along which the active bone's weight grows"
+            name="Gradients",
+            description="Arrows along which the active bone's weight grows",
+            update=_redraw,
         )
         unweighted: bpy.props.BoolProperty(
-            name="Unweighted", description="Show splats that no bone holds in magenta"
+            name="Unweighted",
+            description="Show splats that no bone holds in magenta",
+            update=_redraw,
         )
 
 

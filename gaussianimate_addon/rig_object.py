@@ -18,7 +18,7 @@ from .attributes import read_attribute, splats
 from .capture_frames import CaptureFrames, load_frames
 from .capture_object import check_frame, is_capture_object, scene_frame, show_frame
 from .deformer import add_deformer, deformer_armature
-from .modifiers import DEFORM, PLAYBACK, find_modifier, remove_modifier
+from .modifiers import DEFORM, DISPLAY, PLAYBACK, find_modifier, remove_modifier
 from .skin_attributes import write_skin
 
 Parenting = tuple[bpy.types.Object | None, Any, str, Matrix]
@@ -95,6 +95,7 @@ def remove_rig(object: bpy.types.Object) -> None:
     """
     armature = deformer_armature(object)
     remove_modifier(object, DEFORM)
+    remove_modifier(object, DISPLAY)  # thins out what a rig deforms, never what plays
     if armature is not None and _deforms_others(armature, object):
         if object.parent == armature:
             world = object.matrix_world.copy()

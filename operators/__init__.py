@@ -8,6 +8,7 @@ def _classes() -> tuple[type, ...]:
     from .bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
     from .build_rig import GAUSSIANIMATE_OT_build_rig
     from .capture_from_object import GAUSSIANIMATE_OT_capture_from_object
+    from .display import GAUSSIANIMATE_OT_set_display
     from .import_capture import GAUSSIANIMATE_OT_import_capture
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
 
@@ -20,6 +21,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_apply_transform,
         GAUSSIANIMATE_OT_rebind,
         GAUSSIANIMATE_OT_bake_ply,
+        GAUSSIANIMATE_OT_set_display,
     )
 
 

@@ -13,6 +13,7 @@ from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from ..gaussianimate_addon.bone_shapes import moving_joints
 from ..gaussianimate_addon.capture_object import capture_from_point_cloud, is_capture_object
+from ..gaussianimate_addon.drawer.display import DRAWER, set_display
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.motion_switch import remember_replay
@@ -104,6 +105,8 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
             bpy.ops.object.mode_set(mode="OBJECT")
         armature = apply_rig(context, object, result.rig, result.skin)
         remember_replay(armature)
+        if not bpy.app.background:  # bones are dragged next, which only the drawer keeps up with
+            set_display(object, DRAWER)
         select_only(context, armature)
         known = object_notes(object).import_notes.splitlines()
         notes = [note for note in (*result.report.notes, *result.skin.notes) if note not in known]

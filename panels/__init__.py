@@ -6,6 +6,7 @@ from __future__ import annotations
 def _classes() -> tuple[type, ...]:
     from .animate_panel import GAUSSIANIMATE_PT_animate
     from .bake_panel import GAUSSIANIMATE_PT_bake
+    from .display_panel import GAUSSIANIMATE_PT_display
     from .import_panel import GAUSSIANIMATE_PT_import
     from .main import GAUSSIANIMATE_PT_main
     from .rig_panel import GAUSSIANIMATE_PT_rig
@@ -16,6 +17,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_PT_rig,
         GAUSSIANIMATE_PT_animate,
         GAUSSIANIMATE_PT_bake,
+        GAUSSIANIMATE_PT_display,
     )
 
 

@@ -7,31 +7,72 @@ from typing import cast
 import bpy
 
 from ...gpu_shaders import SkinLayout
+from ..modifiers import DEFORM, DISPLAY, find_modifier, remove_modifier
 from ..point_cloud import is_splat_data
 from ..preferences import preferences
 from ..properties import display_settings, object_notes
 from .draw import Shading, Show
+from .viewport_subset import thin_out
 
 DRAWER, NATIVE = "DRAWER", "NATIVE"
 
 
 def drawn_objects() -> list[bpy.types.Object]:
-    """Return the file's splat objects that the drawer draws, in the order of their names."""
-    return [o for o in bpy.data.objects if object_notes(o).display == DRAWER and is_splat_data(o.data)]
+    """Return the file's own splat objects that the drawer draws, in the order of their names.
+
+    Objects linked from another file are shown by Blender, whose display they keep.
+    """
+    return [
+        object
+        for object in bpy.data.objects
+        if object_notes(object).display == DRAWER and object.library is None and is_splat_data(object.data)
+    ]
 
 
 def set_display(object: bpy.types.Object, display: str) -> None:
     """Let the drawer (`DRAWER`) or Blender (`NATIVE`) draw the object in viewports.
 
-    Blender's own drawing is switched off by Display As Bounds, which no render minds.
+    Blender's own drawing is switched off by Display As Bounds, which no render minds, and the deformer's
+    work in viewports by `thin_out`.
     """
     notes = object_notes(object)
-    if display == DRAWER and notes.display != DRAWER:
-        notes.native_display = object.display_type
+    if display == DRAWER:
+        if notes.display != DRAWER:
+            notes.native_display = object.display_type
+        notes.display = DRAWER
+        _hand_over(object)
+    elif notes.display == DRAWER:
+        notes.display = NATIVE
+        _give_back(object)
+        remove_modifier(object, DISPLAY)
+
+
+def hand_over_all() -> None:
+    """Switch Blender's own drawing off for all objects that the drawer draws."""
+    for object in drawn_objects():
+        _hand_over(object)
+
+
+def give_back_all() -> None:
+    """Let Blender draw all objects, which keep their chosen display: for files, and where drawing fails."""
+    for object in drawn_objects():
+        _give_back(object)
+
+
+def _hand_over(object: bpy.types.Object) -> None:
+    if object.display_type != "BOUNDS":
         object.display_type = "BOUNDS"
-    elif display == NATIVE and notes.display == DRAWER:
-        object.display_type = notes.native_display or "TEXTURED"
-    notes.display = display
+    if find_modifier(object, DEFORM) is not None:
+        thin_out(object, True)
+    else:
+        remove_modifier(object, DISPLAY)
+
+
+def _give_back(object: bpy.types.Object) -> None:
+    native = object_notes(object).native_display or "TEXTURED"
+    if object.display_type == "BOUNDS" and native != "BOUNDS":
+        object.display_type = native  # pyright: ignore[reportAttributeAccessIssue]
+    thin_out(object, False)
 
 
 def display_shading(context: bpy.types.Context) -> Shading:

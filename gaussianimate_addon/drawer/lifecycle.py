@@ -7,7 +7,9 @@ from typing import Any
 import bpy
 from bpy.app.handlers import persistent
 
+from ..views import redraw_views
 from . import viewport
+from .display import give_back_all, hand_over_all
 from .viewport import DRAWER
 
 
@@ -44,12 +46,31 @@ def _after_frame(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
 @persistent
 def _after_undo(*_: Any) -> None:
     DRAWER.splats.forget()
-    viewport.redraw()
+    redraw_views()
+
+
+@persistent
+def _before_load(*_: Any) -> None:
+    DRAWER.reset()
 
 
 @persistent
 def _after_load(*_: Any) -> None:
     DRAWER.reset()
+    DRAWER.failure = None  # it may have been the last file's
+    hand_over_all()
+
+
+@persistent
+def _before_save(*_: Any) -> None:
+    """A file shows its splats where this extension is not installed."""
+    give_back_all()
+
+
+@persistent
+def _hand_over(*_: Any) -> None:
+    if DRAWER.failure is None:
+        hand_over_all()
 
 
 _HANDLERS = (
@@ -57,8 +78,12 @@ _HANDLERS = (
     ("frame_change_post", _after_frame),
     ("undo_post", _after_undo),
     ("redo_post", _after_undo),
-    ("load_pre", _after_load),
+    ("load_pre", _before_load),
     ("load_post", _after_load),
+    ("save_pre", _before_save),
+    ("save_post", _hand_over),
+    ("save_post_fail", _hand_over),
+    ("blend_import_post", _hand_over),
 )
 
 
@@ -67,10 +92,15 @@ def register() -> None:
     for event, function in _HANDLERS:
         getattr(bpy.app.handlers, event).append(function)
     viewport.start()
+    if not bpy.app.background:
+        bpy.app.timers.register(_hand_over, first_interval=0.0)  # no data yet while add-ons are enabled
 
 
 def unregister() -> None:
-    """Undo :func:`register`."""
+    """Undo :func:`register`; Blender draws all splats again."""
+    if bpy.app.timers.is_registered(_hand_over):
+        bpy.app.timers.unregister(_hand_over)
+    give_back_all()
     viewport.stop()
     for event, function in _HANDLERS:
         handlers = getattr(bpy.app.handlers, event)

@@ -8,7 +8,6 @@ Splats thereby look like those that Blender draws natively.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +17,10 @@ import numpy as np
 
 from ...core.errors import GaussiAnimateError
 from ...core.render.camera import Camera
+from ..views import redraw_sidebars, redraw_views, view_regions
 from . import screen
 from .bones_in_front import mask_bones_in_front
-from .display import display_shading, drawn_objects, skin_layout
+from .display import display_shading, drawn_objects, give_back_all, hand_over_all, skin_layout
 from .draw import Frame, Item, bone_moves, draw_frame, upload_bones, upload_camera, upload_items
 from .order import ViewOrder
 from .scene import SceneSplats
@@ -76,6 +76,7 @@ class Drawer:
         except Exception as error:
             self.failure = str(error)
             print(f"GaussiAnimate stopped drawing splats: {error}")
+            bpy.app.timers.register(_fall_back, first_interval=0.0)  # drawing must not change the file
             if not isinstance(error, GaussiAnimateError):
                 raise
         finally:
@@ -161,8 +162,9 @@ def stop() -> None:
     """Remove the draw handlers and give the GPU's memory back."""
     while _handlers:
         bpy.types.SpaceView3D.draw_handler_remove(_handlers.pop(), "WINDOW")
-    if bpy.app.timers.is_registered(_poll):
-        bpy.app.timers.unregister(_poll)
+    for function in (_poll, _fall_back):
+        if bpy.app.timers.is_registered(function):
+            bpy.app.timers.unregister(function)
     DRAWER.reset()
     DRAWER.failure = None
 
@@ -175,22 +177,19 @@ def _after_scene() -> None:
     DRAWER.after_scene()
 
 
-def redraw(only: Callable[[int], bool] = lambda region: True) -> None:
-    """Let 3D viewports be drawn anew."""
-    for region in _regions():
-        if only(region.as_pointer()):
-            region.tag_redraw()
+def retry() -> None:
+    """Draw again after a failure, whose cause may be gone."""
+    DRAWER.failure = None
+    DRAWER.splats.look_again()
+    hand_over_all()
+    redraw_views()
 
 
-def _regions() -> list[bpy.types.Region]:
-    return [
-        region
-        for window in bpy.context.window_manager.windows
-        for area in window.screen.areas
-        if area.type == "VIEW_3D"
-        for region in area.regions
-        if region.type == "WINDOW"
-    ]
+def _fall_back() -> None:
+    """Let Blender draw what the drawer cannot."""
+    give_back_all()
+    redraw_views()
+    redraw_sidebars()
 
 
 def _poll_orders() -> None:
@@ -200,9 +199,9 @@ def _poll_orders() -> None:
 
 def _poll() -> float | None:
     """Redraw the regions whose order is sorted; forget regions that are gone."""
-    alive = {region.as_pointer() for region in _regions()}
+    alive = {region.as_pointer() for region in view_regions()}
     for pointer in set(DRAWER.views) - alive:
         DRAWER.views.pop(pointer).canvas.free()
     finished = {pointer for pointer, view in DRAWER.views.items() if view.order.finished}
-    redraw(finished.__contains__)
+    redraw_views(finished.__contains__)
     return POLL if any(view.order.waiting for view in DRAWER.views.values()) else None

@@ -11,7 +11,7 @@ from gaussianimate.gaussianimate_addon.capture_object import create_capture_obje
 from gaussianimate.gaussianimate_addon.motion_switch import remember_replay
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
 
-PANELS = ("main", "import", "rig", "animate", "bake")
+PANELS = ("main", "display", "import", "rig", "animate", "bake")
 
 
 class Layout:
