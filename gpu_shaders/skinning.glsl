@@ -18,14 +18,19 @@ struct Motion {
 };
 
 #if defined(SKIN_EXACT)
-Influences read_influences(int row, float range)
+/* Two bones share a float, each counted from the static one. */
+int bone_of(vec2 pairs, int k)
+{
+  int pair = int(pairs[k / 2]);
+  return (k % 2 == 0 ? pair & 4095 : pair >> 12) - 1;
+}
+
+Influences read_influences(int row, float range, vec2 pairs)
 {
   Influences skin;
-  int first = row * (INFLUENCES + 1);
-  vec4 bones = texel(skin_table, first);
   for (int k = 0; k < INFLUENCES; k++) {
-    vec4 value = texel(skin_table, first + 1 + k);
-    skin.bone[k] = int(bones[k]);
+    vec4 value = texel(skin_table, row * INFLUENCES + k);
+    skin.bone[k] = bone_of(pairs, k);
     skin.weight[k] = value.w;
     skin.gradient[k] = value.xyz;
   }
@@ -52,7 +57,7 @@ int bone_of(float byte)
 
 #  if defined(SKIN_PAPER10)
 /* Two 8-bit bones and weights, two gradients of three 8-bit values, stored with an offset of 128. */
-Influences read_influences(int row, float range)
+Influences read_influences(int row, float range, vec2 pairs)
 {
   Influences skin;
   vec4 head = texel(skin_table, 2 * row);
@@ -66,7 +71,7 @@ Influences read_influences(int row, float range)
 }
 #  else
 /* 8-bit bones; all but the last weight and gradient with 16 bits, gradients with an offset of 32768. */
-Influences read_influences(int row, float range)
+Influences read_influences(int row, float range, vec2 pairs)
 {
   Influences skin;
   vec4 bones = texel(bone_table, row);

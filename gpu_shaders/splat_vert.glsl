@@ -26,8 +26,8 @@ void main()
   int row = items[i].rows.y + local;
   vec4 place = texel(splat_table, 4 * row);      /* rest position, opacity */
   vec4 rotation = texel(splat_table, 4 * row + 1);
-  vec4 scales = texel(splat_table, 4 * row + 2); /* and a free value */
-  vec4 base = texel(splat_table, 4 * row + 3);   /* colour, and a free value */
+  vec4 scales = texel(splat_table, 4 * row + 2); /* and two bones */
+  vec4 base = texel(splat_table, 4 * row + 3);   /* colour, and two bones */
   float opacity = place.w;
   if (opacity < ALPHA_CUT) {
     return;
@@ -38,7 +38,7 @@ void main()
   float marked = 0.0;
 #ifdef DEFORM
   if (items[i].bones.y > 0) {
-    Influences skin = read_influences(row, items[i].scales.x);
+    Influences skin = read_influences(row, items[i].scales.x, vec2(scales.w, base.w));
     Motion blended = blend(skin, items[i].bones.x, place.xyz, camera.shading.x * items[i].scales.y);
     if (usable(blended)) {
       motion = blended;

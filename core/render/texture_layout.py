@@ -20,6 +20,7 @@ SPLAT_TEXELS = 4
 SH_TEXELS = (0, 3, 6, 12)  # by degree: coefficients x 3 values in texels of 4
 SCALE_LIMIT = 1e9  # metres; beyond, squares of pixels no longer fit into a float
 COUNT_LIMIT = 1 << 24  # beyond, a float no longer holds every index
+BONE_LIMIT = (1 << 12) - 1  # two bones and "static" share a float
 
 
 def table_width(texels: int, limit: int) -> int:
@@ -63,27 +64,41 @@ def fitting_degree(counts: dict[int, int], limit: int) -> int:
 
     counts : splats of each degree 0-3
     """
+    widest = 1 << limit.bit_length() - 1
     for degree in (3, 2, 1):
         texels = sum(n * SH_TEXELS[min(d, degree)] for d, n in counts.items())
-        if texels <= limit * limit:
+        if texels <= widest * limit:
             return degree
     return 0
 
 
-def splat_texels(cloud: GaussianCloud, centre: NDArray[np.float64]) -> F32:
-    """Return (4 N, 4): position about ``centre`` and opacity; quaternion wxyz; scales, 0; f_dc, 0.
+def splat_texels(
+    cloud: GaussianCloud, centre: NDArray[np.float64], bones: NDArray[np.int32] | None = None
+) -> F32:
+    """Return (4 N, 4): position about ``centre`` and opacity; quaternion wxyz; scales; f_dc.
 
-    Splats with a value that is not finite are all 0, which is not drawn.
+    The last two texels end with two bones each, of up to four: ``(b0 + 1) + 4096 (b1 + 1)``, where -1 is
+    static and fills up. They cost no texel of their own there, which the GPU feels.
+
+    Parameters
+    ----------
+    bones : (N, K) of each splat; None: none
+
+    Raises
+    ------
+    RigError : more bones than two to a float
     """
     table = np.zeros((len(cloud), SPLAT_TEXELS, 4), np.float32)
     table[:, 0, :3] = cloud.positions - centre
     table[:, 0, 3] = cloud.opacities
-    table[:, 1] = normalize_quaternions(cloud.rotations)
+    table[:, 1] = cloud.rotations
     table[:, 2, :3] = cloud.scales
     table[:, 3, :3] = cloud.sh[:, 0]
-    whole = np.isfinite(table).all(axis=(1, 2)) & np.isfinite(cloud.sh).all(axis=(1, 2))
-    table[~whole] = 0
-    np.minimum(table[:, 2], SCALE_LIMIT, out=table[:, 2])
+    if bones is not None:
+        if bones.max(initial=-1) >= BONE_LIMIT:
+            raise RigError(f"The drawer moves splats by up to {BONE_LIMIT:,} bones; use Native display")
+        for k in range(bones.shape[1]):
+            table[:, 2 + k // 2, 3] += (bones[:, k] + 1) << 12 * (k % 2)
     return table.reshape(-1, 4)
 
 
@@ -96,16 +111,13 @@ def sh_texels(cloud: GaussianCloud, degree: int) -> F32:
 
 
 def exact_skin_texels(skin: Skin, influences: int) -> F32:
-    """Return (N (K + 1), 4): the K bones; K times gradient and weight.
+    """Return (N K, 4): gradients and weights; the bones lie with the splats.
 
-    influences : K >= the skin's own; the rest is weightless and static
+    influences : K >= the skin's own; the rest is weightless
     """
-    have = skin.influences
-    table = np.zeros((len(skin), influences + 1, 4), np.float32)
-    table[:, 0] = STATIC
-    table[:, 0, :have] = skin.indices
-    table[:, 1 : have + 1, :3] = skin.gradients
-    table[:, 1 : have + 1, 3] = skin.weights
+    table = np.zeros((len(skin), influences, 4), np.float32)
+    table[:, : skin.influences, :3] = skin.gradients
+    table[:, : skin.influences, 3] = skin.weights
     return table.reshape(-1, 4)
 
 

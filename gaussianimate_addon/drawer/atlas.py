@@ -159,11 +159,12 @@ def _upload_splats(
     for source in sources:
         centre = _centre(source.cloud.positions)
         own = min(degree, source.cloud.sh_degree)
-        splats.append(splat_texels(source.cloud, centre))
+        skin = source.skin
+        splats.append(splat_texels(source.cloud, centre, None if skin is None else skin.indices))
         colours.append(sh_texels(source.cloud, own))
         local = np.ascontiguousarray(splats[-1][::4, :3])
-        bones = 0 if source.skin is None else int(source.skin.indices.max(initial=-1)) + 1
-        spans.append(Span(first, sh_first, own, centre, local, _radius(local), source.skin, bones))
+        bones = 0 if skin is None else int(skin.indices.max(initial=-1)) + 1
+        spans.append(Span(first, sh_first, own, centre, local, _radius(local), skin, bones))
         first += len(source.cloud)
         sh_first += len(source.cloud) * SH_TEXELS[own]
     empty = np.zeros((1, 4), np.float32)
