@@ -1,17 +1,27 @@
-/* The Gaussian falloff, premultiplied. */
+/* The Gaussian falloff, premultiplied; or the outline of the splat, a disc of its colour with a darker rim. */
 
-const float OUTLINE = 2.0;        /* standard deviations */
-const float OUTLINE_WIDTH = 0.35;
+const float OUTLINE = 2.0;   /* standard deviations */
+const float RIM = 1.5;       /* px, and at most this part of the radius: */
+const float RIM_PART = 0.15;
+const float RIM_SHADE = 0.3; /* of the colour */
 
 void main()
 {
-  float alpha = tint.a * exp(-0.5 * dot(offset, offset));
+  float radius = length(offset);
+  if (camera.shading.w != 0.0) {
+    float pixel = max(fwidth(radius), 1.0e-6);
+    float inside = (OUTLINE - radius) / pixel; /* px from the outline */
+    float alpha = tint.a * clamp(inside + 0.5, 0.0, 1.0);
+    if (alpha < ALPHA_CUT) {
+      discard;
+    }
+    float rim = clamp(min(RIM, RIM_PART * OUTLINE / pixel) + 0.5 - inside, 0.0, 1.0);
+    result = vec4(tint.rgb * mix(1.0, RIM_SHADE, rim) * alpha, alpha);
+    return;
+  }
+  float alpha = tint.a * exp(-0.5 * radius * radius);
   if (alpha < ALPHA_CUT) {
     discard;
-  }
-  if (camera.shading.w != 0.0) {
-    float ring = abs(length(offset) - OUTLINE) / OUTLINE_WIDTH;
-    alpha = ring < 1.0 ? 1.0 : 0.3 * alpha;
   }
   result = vec4(tint.rgb * alpha, alpha);
 }
