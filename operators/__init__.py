@@ -11,6 +11,7 @@ def _classes() -> tuple[type, ...]:
     from .display import GAUSSIANIMATE_OT_set_display
     from .import_capture import GAUSSIANIMATE_OT_import_capture
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
+    from .render_splats import GAUSSIANIMATE_OT_render_splats
 
     return (
         GAUSSIANIMATE_OT_import_capture,
@@ -21,6 +22,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_apply_transform,
         GAUSSIANIMATE_OT_rebind,
         GAUSSIANIMATE_OT_bake_ply,
+        GAUSSIANIMATE_OT_render_splats,
         GAUSSIANIMATE_OT_set_display,
     )
 

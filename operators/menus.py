@@ -1,4 +1,4 @@
-"""Where else the operators are found: the File menu, and files dropped on a 3D view."""
+"""Where else the operators are found: the File and Render menus, and files dropped on a 3D view."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import bpy
 
 from .bake_ply import GAUSSIANIMATE_OT_bake_ply
 from .import_capture import GAUSSIANIMATE_OT_import_capture
+from .render_splats import GAUSSIANIMATE_OT_render_splats
 
 
 class GAUSSIANIMATE_FH_capture(bpy.types.FileHandler):
@@ -33,15 +34,23 @@ def _export_entry(menu: bpy.types.Menu, context: bpy.types.Context) -> None:
     menu.layout.operator(GAUSSIANIMATE_OT_bake_ply.bl_idname, text="Gaussian splats (.ply)")
 
 
+def _render_entry(menu: bpy.types.Menu, context: bpy.types.Context) -> None:
+    menu.layout.operator(
+        GAUSSIANIMATE_OT_render_splats.bl_idname, text="Render Splats...", icon="POINTCLOUD_DATA"
+    )
+
+
 def register() -> None:
     """Add the entries."""
     bpy.utils.register_class(GAUSSIANIMATE_FH_capture)
     bpy.types.TOPBAR_MT_file_import.append(_import_entry)
     bpy.types.TOPBAR_MT_file_export.append(_export_entry)
+    bpy.types.TOPBAR_MT_render.append(_render_entry)
 
 
 def unregister() -> None:
     """Remove the entries."""
+    bpy.types.TOPBAR_MT_render.remove(_render_entry)
     bpy.types.TOPBAR_MT_file_export.remove(_export_entry)
     bpy.types.TOPBAR_MT_file_import.remove(_import_entry)
     bpy.utils.unregister_class(GAUSSIANIMATE_FH_capture)

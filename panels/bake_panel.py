@@ -7,6 +7,7 @@ import bpy
 from ..gaussianimate_addon.properties import scene_settings
 from ..gaussianimate_addon.subject import active_splats
 from ..operators.bake_ply import GAUSSIANIMATE_OT_bake_ply
+from ..operators.render_splats import GAUSSIANIMATE_OT_render_splats
 from .layout import SubPanel, reason_below, wrapped
 
 
@@ -39,5 +40,10 @@ class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
         )
         one.space = settings.bake_space
         reason_below(context, layout, GAUSSIANIMATE_OT_bake_ply)
+        layout.operator(
+            GAUSSIANIMATE_OT_render_splats.bl_idname, text="Render Splats...", icon="RENDER_RESULT"
+        )
+        if GAUSSIANIMATE_OT_bake_ply.unready(context) is None:
+            reason_below(context, layout, GAUSSIANIMATE_OT_render_splats)
         if active_splats(context) is not None:
             wrapped(context, layout, "Blender's own PLY export leaves splats out; use these buttons", "INFO")

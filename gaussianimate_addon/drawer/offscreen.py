@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import gpu
 import numpy as np
@@ -15,6 +16,7 @@ from .draw import (
     Frame,
     Item,
     Shading,
+    Show,
     bone_moves,
     draw_frame,
     upload_bones,
@@ -33,9 +35,12 @@ class Picture:
     """What was drawn; row 0 is the bottom one.
 
     rgba : (H, W, 4) float32, premultiplied
+    depth : (H, W) float32, metres along the view axis, mean of the splats' depths weighted with what each
+        contributes to alpha; inf where alpha is 0; None where it was not asked for
     """
 
     rgba: F32
+    depth: F32 | None = None
 
 
 def prepare(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading) -> Frame:
@@ -53,17 +58,65 @@ def prepare(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shadin
     )
 
 
-def draw_picture(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading = PLAIN) -> Picture:
-    """Draw one view over nothing."""
+def draw_picture(
+    atlas: Atlas,
+    items: Sequence[Item],
+    camera: Camera,
+    shading: Shading = PLAIN,
+    *,
+    with_depth: bool = False,
+    draw_in_front: Callable[[], None] | None = None,
+) -> Picture:
+    """Draw one view over nothing.
+
+    Parameters
+    ----------
+    with_depth : draw the depths as well
+    draw_in_front : draws what hides splats behind it into the depth buffer, with the depth test on
+    """
     frame = prepare(atlas, items, camera, shading)
     target = gpu.types.GPUOffScreen(camera.width, camera.height, format="RGBA32F")
     try:
         with target.bind():
             buffer = gpu.state.active_framebuffer_get()
             buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
-            draw_frame(atlas, frame, shading)
-            values = buffer.read_color(0, 0, camera.width, camera.height, 4, 0, "FLOAT")
+            if draw_in_front is not None:
+                _draw_depths(draw_in_front)
+            rgba = _draw_splats(buffer, atlas, frame, camera, shading)
+            if not with_depth:
+                return Picture(rgba)
+            buffer.clear(color=(0.0, 0.0, 0.0, 0.0))
+            by_depth = replace(shading, show=Show.DEPTH, outlines=False, mark_unweighted=False)
+            frame = replace(frame, camera=upload_camera(camera, by_depth, len(items)))
+            depths = _draw_splats(buffer, atlas, frame, camera, by_depth)
     finally:
         target.free()
+    drawn = depths[..., 3] > 0
+    mean = np.divide(
+        depths[..., 0], depths[..., 3], out=np.full(drawn.shape, np.inf, np.float32), where=drawn
+    )
+    return Picture(rgba, mean)
+
+
+def _draw_depths(draw: Callable[[], None]) -> None:
+    gpu.state.depth_test_set("LESS_EQUAL")
+    gpu.state.depth_mask_set(True)
+    gpu.state.color_mask_set(False, False, False, False)
+    try:
+        draw()
+    finally:
+        gpu.state.color_mask_set(True, True, True, True)
+        gpu.state.depth_mask_set(False)
+        gpu.state.depth_test_set("NONE")
+
+
+def _draw_splats(buffer: Any, atlas: Atlas, frame: Frame, camera: Camera, shading: Shading) -> F32:
+    """Draw into the bound framebuffer and read it."""
+    gpu.state.depth_test_set("LESS_EQUAL")
+    try:
+        draw_frame(atlas, frame, shading)
+    finally:
+        gpu.state.depth_test_set("NONE")
+    values = buffer.read_color(0, 0, camera.width, camera.height, 4, 0, "FLOAT")
     values.dimensions = camera.width * camera.height * 4
-    return Picture(np.array(values, np.float32).reshape(camera.height, camera.width, 4))
+    return np.array(values, np.float32).reshape(camera.height, camera.width, 4)
