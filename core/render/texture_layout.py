@@ -13,7 +13,7 @@ from ..cloud import GaussianCloud
 from ..errors import RigError
 from ..rotations import normalize_quaternions
 from ..skinning.quantize import STATIC_BYTE, PackedSkin
-from ..skinning.skin import STATIC, Skin
+from ..skinning.skin import Skin
 
 F32 = NDArray[np.float32]
 SPLAT_TEXELS = 4
@@ -79,6 +79,7 @@ def splat_texels(
 
     The last two texels end with two bones each, of up to four: ``(b0 + 1) + 4096 (b1 + 1)``, where -1 is
     static and fills up. They cost no texel of their own there, which the GPU feels.
+    Splats with a value that is not finite are all 0, which is not drawn.
 
     Parameters
     ----------
@@ -91,9 +92,12 @@ def splat_texels(
     table = np.zeros((len(cloud), SPLAT_TEXELS, 4), np.float32)
     table[:, 0, :3] = cloud.positions - centre
     table[:, 0, 3] = cloud.opacities
-    table[:, 1] = cloud.rotations
+    table[:, 1] = normalize_quaternions(cloud.rotations)
     table[:, 2, :3] = cloud.scales
     table[:, 3, :3] = cloud.sh[:, 0]
+    whole = np.isfinite(table).all(axis=(1, 2)) & np.isfinite(cloud.sh).all(axis=(1, 2))
+    table[~whole] = 0
+    np.minimum(table[:, 2], SCALE_LIMIT, out=table[:, 2])
     if bones is not None:
         if bones.max(initial=-1) >= BONE_LIMIT:
             raise RigError(f"The drawer moves splats by up to {BONE_LIMIT:,} bones; use Native display")
