@@ -36,7 +36,7 @@ def table_width(texels: int, limit: int) -> int:
         width = widest
     if texels > width * limit:
         raise RigError(
-            f"This graphics device holds {limit * limit:,} values in a texture, and the drawer needs "
+            f"This graphics device holds {width * limit:,} values in a texture, and the drawer needs "
             f"{texels:,}; use Native display, or fewer splats"
         )
     return width
@@ -67,7 +67,7 @@ def fitting_degree(counts: dict[int, int], limit: int) -> int:
     widest = 1 << limit.bit_length() - 1
     for degree in (3, 2, 1):
         texels = sum(n * SH_TEXELS[min(d, degree)] for d, n in counts.items())
-        if texels <= widest * limit:
+        if texels < widest * limit:  # one is left free, so that no table is empty
             return degree
     return 0
 
@@ -110,7 +110,7 @@ def sh_texels(cloud: GaussianCloud, degree: int) -> F32:
     """Return (SH_TEXELS[degree] N, 4): coefficients 1, 2, ... times rgb, one after the other, padded."""
     used = (degree + 1) ** 2
     table = np.zeros((len(cloud), SH_TEXELS[degree] * 4), np.float32)
-    table[:, : 3 * (used - 1)] = cloud.sh[:, 1:used].reshape(len(cloud), -1)
+    table[:, : 3 * (used - 1)] = cloud.sh[:, 1:used].reshape(len(cloud), 3 * (used - 1))
     return table.reshape(-1, 4)
 
 
