@@ -7,6 +7,9 @@ const float RIM_SHADE = 0.3; /* of the colour */
 
 void main()
 {
+  if (any(greaterThan(abs(offset), limit))) { /* the triangle is larger than the splat's rectangle */
+    discard;
+  }
   float radius = length(offset);
   if (camera.shading.w != 0.0) {
     float pixel = max(fwidth(radius), 1.0e-6);
@@ -20,7 +23,7 @@ void main()
     return;
   }
   float alpha = tint.a * exp(-0.5 * radius * radius);
-  if (alpha < ALPHA_CUT) {
+  if (alpha < (camera.counts.z != 0 ? 0.5 : ALPHA_CUT)) {
     discard;
   }
   result = vec4(tint.rgb * alpha, alpha);

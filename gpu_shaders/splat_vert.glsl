@@ -1,19 +1,11 @@
 /* One corner of a splat's triangle: skins the splat, projects it, and colours it. An instance is a batch of
  * splats, which `corner.z` counts: drivers fill their vector units with vertices of one instance only. */
 
-int item_of(int drawn)
-{
-  int i = camera.counts.x - 1;
-  while (i > 0 && drawn < items[i].rows.x) {
-    i--;
-  }
-  return i;
-}
-
 void main()
 {
   gl_Position = vec4(2.0, 2.0, 2.0, 1.0); /* outside, for splats that are not drawn */
   offset = vec2(0.0);
+  limit = vec2(0.0);
   tint = vec4(0.0);
 
   int slot = gl_InstanceID * BATCH + int(corner.z);
@@ -60,10 +52,13 @@ void main()
   Ellipse ellipse = project(v, mat3(items[i].to_view), motion.jacobian, shape);
 
   float reach = sqrt(2.0 * log(opacity / ALPHA_CUT)); /* standard deviations until nothing is seen */
-  vec2 extent = min(reach * ellipse.sigma, vec2(camera.viewport.z));
-  vec2 along = corner.xy * extent;
+  vec2 whole = reach * ellipse.sigma;
+  vec2 extent = min(whole, vec2(camera.viewport.z));
+  /* The triangle is about the ellipse or, where that is cut, about what is left: 1.37 > (1 + sqrt 3) / 2. */
+  vec2 along = corner.xy * extent * (extent == whole ? 1.0 : 1.37);
   vec2 pixels = along.x * ellipse.axis + along.y * vec2(-ellipse.axis.y, ellipse.axis.x);
   offset = along / ellipse.sigma;
+  limit = extent / ellipse.sigma;
   vec3 ndc = clip.xyz / clip.w;
   gl_Position = vec4(ndc.xy + 2.0 * pixels / camera.viewport.xy, ndc.z, 1.0);
 

@@ -8,7 +8,7 @@ import gpu
 
 from ...core.errors import GaussiAnimateError
 from ...core.render.projection import ALPHA_CUT, EDGE, LOW_PASS
-from ...gpu_shaders import FRAGMENT, SplatVariant, source, vertex_source
+from ...gpu_shaders import ARROW_FRAGMENT, ARROW_VERTEX, FRAGMENT, SplatVariant, source, vertex_source
 
 
 class ShaderError(GaussiAnimateError):
@@ -26,6 +26,7 @@ def splat_shader(variant: SplatVariant) -> gpu.types.GPUShader:
     info = gpu.types.GPUShaderCreateInfo()
     interface = gpu.types.GPUStageInterfaceInfo("gaussianimate_splat")
     interface.smooth("VEC2", "offset")
+    interface.flat("VEC2", "limit")
     interface.flat("VEC4", "tint")
     info.vertex_out(interface)
     info.fragment_out(0, "VEC4", "result")
@@ -34,6 +35,21 @@ def splat_shader(variant: SplatVariant) -> gpu.types.GPUShader:
     declare(info, variant)
     info.vertex_source(vertex_source(variant))
     info.fragment_source(source(*FRAGMENT))
+    return compile_shader(info)
+
+
+@cache
+def arrow_shader(variant: SplatVariant) -> gpu.types.GPUShader:
+    """Return the shader that draws arrows along gradients; see :func:`splat_shader`."""
+    info = gpu.types.GPUShaderCreateInfo()
+    interface = gpu.types.GPUStageInterfaceInfo("gaussianimate_arrow")
+    interface.flat("FLOAT", "shade")
+    info.vertex_out(interface)
+    info.fragment_out(0, "VEC4", "result")
+    info.vertex_in(0, "VEC3", "part")
+    declare(info, variant)
+    info.vertex_source(source(*ARROW_VERTEX))
+    info.fragment_source(source(*ARROW_FRAGMENT))
     return compile_shader(info)
 
 
