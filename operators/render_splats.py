@@ -162,7 +162,7 @@ class GAUSSIANIMATE_OT_render_splats(BrowsingJobOperator, bpy.types.Operator):
                         write_exr_picture(path, picture.rgba, picture.depth, max(bits, 16), aspect)
                     else:
                         write_png_picture(path, picture.rgba, scene, min(bits, 16))
-                problem = renderer.splats.problem or _left_out(context.evaluated_depsgraph_get())
+                problem = renderer.splats.problem or _left_out(context)
         finally:
             scene.frame_set(before, subframe=subframe)
             scene.camera = camera  # markers may have changed it
@@ -188,7 +188,7 @@ def _name(context: bpy.types.Context) -> str:
     return f"{bpy.path.clean_name(stem)}_splats"
 
 
-def _left_out(depsgraph: bpy.types.Depsgraph) -> str:
+def _left_out(context: bpy.types.Context) -> str:
     """Return one sentence on splats that are not in the pictures, "" where all are."""
-    names = ", ".join(f"'{name}'" for name in left_out(depsgraph))
+    names = ", ".join(map(repr, left_out(context.view_layer, context.evaluated_depsgraph_get())))
     return f"Left out, as no collection shows them in viewports: {names}" if names else ""

@@ -20,10 +20,11 @@ def draw_mesh_depths(depsgraph: bpy.types.Depsgraph, camera: Camera) -> None:
     """
     shader = gpu.shader.from_builtin("UNIFORM_COLOR")
     to_clip = camera.projection @ camera.view
-    rendering = rendering_names(depsgraph.view_layer)
+    rendering = rendering_names(cast(bpy.types.ViewLayer, depsgraph.view_layer))
     batches: dict[int, gpu.types.GPUBatch | None] = {}
-    with gpu.matrix.push_pop(), gpu.matrix.push_pop_projection():
-        gpu.matrix.load_projection_matrix(Matrix.Identity(4))
+    stack: Any = gpu.matrix
+    with stack.push_pop(), stack.push_pop_projection():
+        stack.load_projection_matrix(Matrix.Identity(4))
         for instance in depsgraph.object_instances:
             if not _hides(instance, rendering):
                 continue
@@ -35,7 +36,7 @@ def draw_mesh_depths(depsgraph: bpy.types.Depsgraph, camera: Camera) -> None:
             if batch is None:
                 continue
             # In double precision, so that what is far from the origin does not shake.
-            gpu.matrix.load_matrix(Matrix((to_clip @ np.array(instance.matrix_world, np.float64)).tolist()))
+            stack.load_matrix(Matrix((to_clip @ np.array(instance.matrix_world, np.float64)).tolist()))
             shader.bind()
             shader.uniform_float("color", (0.0, 0.0, 0.0, 0.0))
             batch.draw(shader)
@@ -49,15 +50,16 @@ def _hides(instance: bpy.types.DepsgraphObjectInstance, rendering: set[str]) -> 
 
 def _triangles(mesh: bpy.types.Mesh) -> gpu.types.GPUBatch | None:
     mesh.calc_loop_triangles()
-    corners = np.empty(3 * len(mesh.loop_triangles), np.int32)
-    if not len(corners):
+    if not len(mesh.loop_triangles):
         return None
-    mesh.loop_triangles.foreach_get("vertices", corners)
-    positions = np.empty(3 * len(mesh.vertices), np.float32)
-    cast(Any, mesh.vertices).foreach_get("co", positions)
+    # The stubs know lists only.
+    corners: Any = np.empty((len(mesh.loop_triangles), 3), np.int32)
+    mesh.loop_triangles.foreach_get("vertices", corners.ravel())
+    positions: Any = np.empty((len(mesh.vertices), 3), np.float32)
+    mesh.vertices.foreach_get("co", positions.ravel())
     layout = gpu.types.GPUVertFormat()
     layout.attr_add(id="pos", comp_type="F32", len=3, fetch_mode="FLOAT")
-    vertices = gpu.types.GPUVertBuf(layout, len(positions) // 3)
-    vertices.attr_fill("pos", positions.reshape(-1, 3))
-    triangles = gpu.types.GPUIndexBuf(type="TRIS", seq=corners.reshape(-1, 3))
+    vertices = gpu.types.GPUVertBuf(layout, len(positions))
+    vertices.attr_fill("pos", positions)
+    triangles = gpu.types.GPUIndexBuf(type="TRIS", seq=corners)
     return gpu.types.GPUBatch(type="TRIS", buf=vertices, elem=triangles)

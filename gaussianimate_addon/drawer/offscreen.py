@@ -75,7 +75,7 @@ def draw_picture(
     draw_in_front : draws what hides splats behind it into the depth buffer, with the depth test on
     """
     frame = prepare(atlas, items, camera, shading)
-    target = gpu.types.GPUOffScreen(camera.width, camera.height, format="RGBA32F")
+    target: Any = gpu.types.GPUOffScreen(camera.width, camera.height, format="RGBA32F")
     try:
         with target.bind():
             buffer = gpu.state.active_framebuffer_get()

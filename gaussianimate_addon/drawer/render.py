@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import bpy
 import gpu
@@ -137,7 +138,8 @@ class SceneRenderer:
             if subject.plays:
                 self.splats.forget(subject.uid)
         self.splats.look_again()
-        self.splats.update(lambda: _drawn_objects(depsgraph.view_layer), depsgraph, "exact")
+        layer = cast(bpy.types.ViewLayer, depsgraph.view_layer)
+        self.splats.update(lambda: _drawn_objects(layer), depsgraph, "exact")
         for subject in self.splats.subjects:
             armature = subject.reader.find() if subject.reader is not None else None
             if armature is not None and armature.mode == "EDIT":

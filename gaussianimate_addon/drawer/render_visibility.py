@@ -49,7 +49,7 @@ def evaluated_as_rendered(layer: bpy.types.ViewLayer) -> Iterator[None]:
             bpy.data.objects[name].hide_viewport = True
 
 
-def left_out(depsgraph: bpy.types.Depsgraph) -> list[str]:
+def left_out(layer: bpy.types.ViewLayer, depsgraph: bpy.types.Depsgraph) -> list[str]:
     """Return the names of splat objects that render, yet are in no collection that viewports show."""
     present = depsgraph.view_layer_eval.objects
-    return [object.name for object in rendering_splats(depsgraph.view_layer) if object.name not in present]
+    return [object.name for object in rendering_splats(layer) if object.name not in present]
