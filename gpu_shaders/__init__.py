@@ -15,8 +15,10 @@ SkinLayout = Literal["exact", "compact", "paper10"]
 BONE_CAPACITIES = (256, 1024)  # of uniform buffers of 16 KB, which every device has, and of 64 KB
 MAX_ITEMS = 64
 BATCH = 1024  # splats drawn as one instance
-VERTEX = ("tables", "linear", "skinning", "harmonics", "projection", "colours", "splat_vert")
+VERTEX = ("tables", "linear", "skinning", "harmonics", "projection", "colours", "items", "splat_vert")
 FRAGMENT = ("splat_frag",)
+ARROW_VERTEX = ("tables", "skinning", "items", "arrow_vert")
+ARROW_FRAGMENT = ("arrow_frag",)
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class SplatVariant:
     layout : how influences are stored, None to draw without deformation
     influences : K, 1-4
     bones : capacity of the uniform buffer of bones, 0 where they lie in a texture
+    colours : whether the spherical harmonics are read
     """
 
     layout: SkinLayout | None = None
     influences: int = 1
     bones: int = BONE_CAPACITIES[0]
+    colours: bool = True
 
     @property
     def defines(self) -> dict[str, str]:
@@ -44,7 +48,9 @@ class SplatVariant:
     @property
     def samplers(self) -> tuple[str, ...]:
         """Names of the textures, in the order of their slots; all are sampled as floats."""
-        names = ["order_table", "splat_table", "sh_table"]
+        names = ["order_table", "splat_table"]
+        if self.colours:
+            names.append("sh_table")
         if self.layout is not None:
             names.append("skin_table")
             if self.layout == "compact":

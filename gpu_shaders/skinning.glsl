@@ -157,3 +157,15 @@ float marked_weight(Influences skin, int first_bone)
   }
   return total > 0.0 ? marked : -1.0;
 }
+
+/* The gradient of the marked bones' weight, at rest. */
+vec3 marked_gradient(Influences skin, int first_bone)
+{
+  vec3 gradient = vec3(0.0);
+  for (int k = 0; k < INFLUENCES; k++) {
+    if (skin.bone[k] >= 0) {
+      gradient += read_bone(first_bone + skin.bone[k]).mark.x * skin.gradient[k];
+    }
+  }
+  return gradient;
+}

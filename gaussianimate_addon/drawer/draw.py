@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
+from typing import Any
 
 import gpu
 import numpy as np
@@ -55,6 +56,8 @@ class Shading:
     scene_linear : convert colours from sRGB, for buffers that the view transform is still applied to
     outlines : draw a ring at two standard deviations
     mark_unweighted : show splats that no bone holds in magenta
+    gradients : draw arrows along the gradients of the marked bones' weights (`gradient_arrows`)
+    solid : draw only what is at least half opaque, which is what hides things behind it
     deform : False draws the rest pose by the shader without skinning
     """
 
@@ -63,6 +66,8 @@ class Shading:
     scene_linear: bool = False
     outlines: bool = False
     mark_unweighted: bool = False
+    gradients: bool = False
+    solid: bool = False
     deform: bool = True
 
 
@@ -187,7 +192,7 @@ def upload_items(
         turn[:3, :3] = camera.view[:3, :3] @ polar_rotation(item.matrix[None, :3, :3])[0]
         to_view[:3, 3] += to_view[:3, :3] @ span.centre
         row["to_view"], row["turn"] = to_view.T, turn.T
-        row["scales"][:2] = span.gradient_range, item.elastic
+        row["scales"][:3] = span.gradient_range, item.elastic, span.radius
         row["rows"] = drawn, span.first, span.sh_first, span.sh_degree
         row["bones"][:2] = bone, len(move)
         drawn, bone = drawn + len(span), bone + len(move)
@@ -201,7 +206,7 @@ def upload_camera(camera: Camera, shading: Shading, count: int) -> gpu.types.GPU
     largest = np.hypot(camera.width, camera.height)
     view["viewport"] = camera.width, camera.height, largest, not camera.is_perspective
     view["shading"] = shading.elastic, shading.show, shading.scene_linear, shading.outlines
-    view["counts"][:2] = count, shading.mark_unweighted
+    view["counts"][:3] = count, shading.mark_unweighted, shading.solid
     return gpu.types.GPUUniformBuf(view.tobytes())
 
 
@@ -223,22 +228,25 @@ def draw_frame(atlas: Atlas, frame: Frame, shading: Shading) -> None:
     blend = gpu.state.blend_get()
     gpu.state.blend_set("ALPHA_PREMULT")
     try:
-        shader.bind()
-        shader.uniform_block("camera", frame.camera)
-        shader.uniform_block("items", frame.items)
-        if deforms:
-            if frame.bones.capacity:
-                shader.uniform_block("bones", frame.bones.data)
-            else:
-                shader.uniform_sampler("bones_table", frame.bones.data)
-        textures = {**atlas.textures, "order_table": frame.order}
-        for name in variant.samplers:
-            if name != "bones_table":
-                shader.uniform_sampler(name, textures[name])
+        bind_frame(shader, variant, atlas, frame)
         shader.uniform_int("drawn_count", frame.count)
         _triangles().draw_instanced(shader, instance_count=-(-frame.count // BATCH))
     finally:
         gpu.state.blend_set(blend)
+
+
+def bind_frame(shader: gpu.types.GPUShader, variant: SplatVariant, atlas: Atlas, frame: Frame) -> None:
+    """Bind a shader of that variant with everything that it reads."""
+    shader.bind()
+    shader.uniform_block("camera", frame.camera)
+    shader.uniform_block("items", frame.items)
+    textures: dict[str, Any] = {**atlas.textures, "order_table": frame.order}
+    if variant.layout is not None and frame.bones is not None:
+        if variant.bones:
+            shader.uniform_block("bones", frame.bones.data)
+        textures["bones_table"] = frame.bones.data
+    for name in variant.samplers:
+        shader.uniform_sampler(name, textures[name])
 
 
 @cache

@@ -8,7 +8,7 @@ import textwrap
 import bpy
 import numpy as np
 import pytest
-from compare import assert_equal_bits, evaluated
+from compare import assert_equal_bits
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.gaussianimate_addon.bake import posed_cloud
@@ -18,7 +18,6 @@ from gaussianimate.gaussianimate_addon.drawer.display import (
     display_shading,
     drawn_objects,
     give_back_all,
-    set_display,
     skin_layout,
 )
 from gaussianimate.gaussianimate_addon.drawer.draw import Show
