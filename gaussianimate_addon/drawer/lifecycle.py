@@ -17,35 +17,38 @@ from .viewport import DRAWER
 def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     """Note which splats changed. A pose changes none: it is read at every draw."""
     for update in depsgraph.updates:
-        block: Any = update.id.original
+        block: Any = update.id
         if isinstance(block, bpy.types.PointCloud):
-            for subject in DRAWER.splats.subjects:
-                object = subject.find()
-                if object is None or object.data == block:
-                    DRAWER.splats.forget(subject.uid)
+            DRAWER.forget(block.original.session_uid)
+        elif isinstance(block, bpy.types.Armature):
+            DRAWER.look_at_rigs()
         elif isinstance(block, bpy.types.Object):
-            if block.type in ("POINTCLOUD", "EMPTY"):
-                DRAWER.splats.look_again()
-            _forget_played(block.session_uid if update.is_updated_geometry else None)
+            _note_object(block, update)
         else:
-            DRAWER.splats.look_again()
+            DRAWER.look_again()
 
 
-def _forget_played(uid: int | None) -> None:
-    for subject in DRAWER.splats.subjects:
-        if subject.plays and subject.uid == uid:
-            DRAWER.splats.forget(uid)
+def _note_object(object: bpy.types.Object, update: bpy.types.DepsgraphUpdate) -> None:
+    """Dragging bones changes geometry only, dragging other objects their transform only."""
+    if object.type == "POINTCLOUD":
+        only_geometry = update.is_updated_geometry and not (
+            update.is_updated_transform or update.is_updated_shading
+        )
+        DRAWER.look_at_rigs() if only_geometry else DRAWER.look_again()
+        if update.is_updated_geometry:
+            DRAWER.forget_played(object.original.session_uid)
+    elif update.is_updated_shading:
+        DRAWER.look_again()
 
 
 @persistent
 def _after_frame(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-    for subject in DRAWER.splats.subjects:
-        _forget_played(subject.uid)
+    DRAWER.forget_played()
 
 
 @persistent
 def _after_undo(*_: Any) -> None:
-    DRAWER.splats.forget()
+    DRAWER.forget()
     redraw_views()
 
 

@@ -1,4 +1,4 @@
-"""What is drawn: splat objects of the file, their data uploaded once, and how they stand at each draw.
+"""What is drawn: splat objects of a scene, their data uploaded once, and how they stand at each draw.
 
 Everything that is kept from draw to draw is numbers; objects are looked up anew by name and session number,
 which neither undo nor a loaded file can turn into a dead reference.
@@ -7,7 +7,8 @@ which neither undo nor a loaded file can turn into a dead reference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, cast
 
 import bpy
 import numpy as np
@@ -17,33 +18,33 @@ from ...gpu_shaders import SkinLayout
 from ..attributes import splats
 from ..modifiers import DEFORM, PLAYBACK, find_modifier, get_input
 from ..point_cloud import is_splat_data, point_cloud_to_cloud
-from ..skin_attributes import influence_count, read_skin
+from ..skin_attributes import read_skin
 from .atlas import Atlas, Source, build_atlas
 from .draw import Item
-from .poses import PoseReader, marked_bones, pose_reader, read_transforms
+from .poses import PoseReader, find_object, marked_bones, pose_reader, read_transforms
 
 
 @dataclass(frozen=True)
 class Subject:
     """A splat object that the drawer draws.
 
-    uid : session number of the object
+    uid, data_uid : session numbers of the object and of its splats
     plays : its splats change with the frame and are taken as evaluated; else they are posed by the GPU
-    instanced : a collection that holds the object is instanced somewhere
+    instanced : something may show instances of the object
+    problem : why it stands at rest, one sentence; None where all is well
     """
 
     name: str
     uid: int
+    data_uid: int
     plays: bool
     instanced: bool
     reader: PoseReader | None
+    problem: str | None = None
 
     def find(self) -> bpy.types.Object | None:
-        """Return the object, None where it is gone or no longer itself."""
-        found = bpy.data.objects.get(self.name)
-        if found is not None and found.session_uid == self.uid:
-            return found
-        return next((o for o in bpy.data.objects if o.session_uid == self.uid), None)
+        """Return the object, None where it is gone."""
+        return find_object(self.name, self.uid)
 
 
 def subject_of(object: bpy.types.Object) -> Subject:
@@ -51,52 +52,78 @@ def subject_of(object: bpy.types.Object) -> Subject:
     rigged = find_modifier(object, DEFORM) is not None
     playback = find_modifier(object, PLAYBACK)
     plays = not rigged and playback is not None and playback.show_viewport
-    reader = pose_reader(object) if rigged else None
-    return Subject(object.name, object.session_uid, plays, _may_be_instanced(object), reader)
+    reader = problem = None
+    try:
+        reader = pose_reader(object) if rigged else None
+    except GaussiAnimateError as error:
+        problem = str(error)
+    instanced = _may_be_instanced(object)
+    data = splats(object).session_uid
+    return Subject(object.name, object.session_uid, data, plays, instanced, reader, problem)
 
 
-def read_source(subject: Subject, depsgraph: bpy.types.Depsgraph) -> Source:
-    """Read an object's splats (copies).
-
-    Raises
-    ------
-    RigError : a part of the skin is missing
-    """
+def read_source(subject: Subject, depsgraph: bpy.types.Depsgraph) -> tuple[Source, str | None]:
+    """Read an object's splats (copies), and say why they are without their skin, if they are."""
     object = subject.find()
     assert object is not None
     data = splats(object.evaluated_get(depsgraph)) if subject.plays else splats(object)
     if not is_splat_data(data):  # an empty frame carries no attributes
         rest = point_cloud_to_cloud(splats(object))
-        return Source(rest.take(np.zeros(len(rest), bool)))
-    rigged = subject.reader is not None and influence_count(splats(object)) > 0
-    return Source(point_cloud_to_cloud(data), read_skin(splats(object)) if rigged else None)
+        return Source(rest.take(np.zeros(len(rest), bool))), None
+    cloud = point_cloud_to_cloud(data)
+    if find_modifier(object, DEFORM) is None:
+        return Source(cloud), None
+    try:
+        return Source(cloud, read_skin(splats(object))), None
+    except GaussiAnimateError as error:
+        return Source(cloud), str(error)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Splats as read; ``late``: the object was hidden, so that its frame may be an earlier one."""
+
+    source: Source
+    plays: bool
+    late: bool
+    problem: str | None
 
 
 class SceneSplats:
-    """The atlas of the drawn objects, rebuilt when their data change and only then.
+    """The atlas of the objects drawn in one view layer, rebuilt when their data change and only then.
 
+    What handlers call only takes notes, for they may run in the thread of a render; `update` acts on them.
+
+    skip_hidden : leave captures that play and are hidden at the frame they were last seen at
     problem : why something is not drawn, one sentence; None where all is well
     """
 
-    def __init__(self) -> None:
+    def __init__(self, skip_hidden: bool = False) -> None:
+        self.skip_hidden = skip_hidden
         self.subjects: tuple[Subject, ...] = ()
         self.atlas: Atlas | None = None
         self.problem: str | None = None
-        self._sources: dict[int, Source] = {}
-        self._built: tuple[object, ...] = ()
+        self._read: dict[int, _Read] = {}
+        self._built: tuple[SkinLayout, list[Source]] | None = None
+        self._forgotten: set[int] = set()
+        self._forgot_all = False
         self._stale = True
+        self._rigs_stale = False
 
     def look_again(self) -> None:
         """Objects may have come, gone or been renamed."""
         self._stale = True
 
+    def look_at_rigs(self) -> None:
+        """Modifiers or bones of the objects drawn may have changed."""
+        self._rigs_stale = True
+
     def forget(self, uid: int | None = None) -> None:
         """The splats of an object (None: of all) may have changed."""
-        self._stale = True
         if uid is None:
-            self._sources.clear()
+            self._forgot_all = self._stale = True
         else:
-            self._sources.pop(uid, None)
+            self._forgotten.add(uid)
 
     def update(
         self,
@@ -109,29 +136,47 @@ class SceneSplats:
         Parameters
         ----------
         find : returns the splat objects to draw; called only after `look_again` or `forget`
+
+        Raises
+        ------
+        RigError : the device cannot hold them
         """
-        if not self._stale and self._built[:1] in ((), (layout,)):
+        unchanged = self._built is None or self._built[0] == layout
+        if unchanged and not (self._stale or self._rigs_stale or self._forgotten):
             return
-        self._stale = False
         self.problem = None
-        subjects = []
-        for object in find():
+        if self._stale:
+            self._stale = self._rigs_stale = False
+            objects = [
+                object for object in find() if _belongs_to(object, cast(bpy.types.Scene, depsgraph.scene))
+            ]
+        else:
+            self._rigs_stale = False
+            objects = [object for subject in self.subjects if (object := subject.find()) is not None]
+        self._read_changed(objects, depsgraph)
+        self._build(layout)
+
+    def _read_changed(self, objects: Sequence[bpy.types.Object], depsgraph: bpy.types.Depsgraph) -> None:
+        forgotten, self._forgotten = self._forgotten, set()
+        forgot_all, self._forgot_all = self._forgot_all, False
+        subjects, read = [], {}
+        for object in objects:
             subject = subject_of(object)
-            try:
-                if subject.uid not in self._sources:
-                    self._sources[subject.uid] = read_source(subject, depsgraph)
-                subjects.append(subject)
-            except GaussiAnimateError as error:
-                self.problem = str(error)
-        self.subjects = tuple(subjects)
-        self._sources = {s.uid: self._sources[s.uid] for s in subjects}
-        sources = list(self._sources.values())
-        wanted = (layout, *map(id, sources))
-        if wanted == self._built:
+            kept = self._read.get(subject.uid)
+            fresh = not (forgot_all or {subject.uid, subject.data_uid} & forgotten)
+            late = self.skip_hidden and subject.plays and _is_hidden(object, subject, depsgraph)
+            read[subject.uid] = _read_again(kept, fresh, late, subject, depsgraph)
+            subjects.append(subject)
+            self.problem = self.problem or subject.problem or read[subject.uid].problem
+        self.subjects, self._read = tuple(subjects), read
+
+    def _build(self, layout: SkinLayout) -> None:
+        sources = [each.source for each in self._read.values()]
+        if self._built is not None and self._built[0] == layout and _same(self._built[1], sources):
             return
-        self.atlas, self._built = None, ()
-        if sources:
-            self.atlas, self._built = build_atlas(sources, layout), wanted
+        self.atlas = self._built = None
+        self.atlas = build_atlas(sources, layout) if sources else None
+        self._built = layout, sources
 
     def items(
         self,
@@ -151,7 +196,11 @@ class SceneSplats:
             object = subject.find()
             if object is None:
                 continue
-            worlds = list(_appearances(depsgraph, object, space, subject.instanced))
+            worlds = [
+                world
+                for world in _appearances(depsgraph, object, space, subject.instanced)
+                if np.isfinite(world).all()
+            ]
             if not worlds:
                 continue
             modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
@@ -160,11 +209,51 @@ class SceneSplats:
             if subject.reader is not None:
                 transforms = read_transforms(depsgraph, object, subject.reader)
                 elastic = float(get_input(modifier, "Elastic")) if modifier is not None else 1.0
-                armature = bpy.data.objects.get(subject.reader.armature)
+                armature = subject.reader.find()
                 if with_marks and armature is not None:
                     marks = marked_bones(armature, len(subject.reader.rows))
             items += [Item(span, world, transforms, elastic, marks) for world in worlds]
         return items
+
+
+def _read_again(
+    kept: _Read | None, fresh: bool, late: bool, subject: Subject, depsgraph: bpy.types.Depsgraph
+) -> _Read:
+    """Return the splats of a subject, read only where what was kept may be another's or out of date.
+
+    Equal data keep their identity, so that undo of something else uploads nothing.
+    """
+    usable = kept if kept is not None and kept.plays == subject.plays else None
+    if usable is not None and (late or (fresh and not usable.late)):
+        return replace(usable, late=late)
+    source, problem = read_source(subject, depsgraph)
+    if usable is not None and _equal(usable.source, source):
+        source = usable.source
+    return _Read(source, subject.plays, late, problem)
+
+
+def _is_hidden(object: bpy.types.Object, subject: Subject, depsgraph: bpy.types.Depsgraph) -> bool:
+    return not subject.instanced and not object.visible_get(view_layer=depsgraph.view_layer)
+
+
+def _same(one: Sequence[Source], other: Sequence[Source]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two sources, or dataclasses within them, hold the same numbers."""
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if not is_dataclass(one) or other is None:
+        return one == other
+    return all(_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+
+
+def _belongs_to(object: bpy.types.Object, scene: bpy.types.Scene) -> bool:
+    """Whether the object is in the scene, or may be shown there by an instance."""
+    return (
+        scene.objects.get(object.name) == object or scene in object.users_scene or _may_be_instanced(object)
+    )
 
 
 def _appearances(
@@ -175,20 +264,30 @@ def _appearances(
 ) -> Iterator[np.ndarray]:
     """Yield the world matrix of the object, where it is visible, and of its visible instances."""
     evaluated = object.evaluated_get(depsgraph)
-    shown = not object.hide_render if space is None else object.visible_in_viewport_get(space)
-    if shown and object.name in depsgraph.view_layer_eval.objects:
+    if object.name in depsgraph.view_layer_eval.objects and _is_shown(evaluated, space):
         yield np.array(evaluated.matrix_world, np.float64)
     if not instanced:
         return
     for instance in depsgraph.object_instances:
-        if not instance.is_instance or instance.object.original != object:
-            continue
-        parent = instance.parent.original
-        if not parent.hide_render if space is None else parent.visible_in_viewport_get(space):
+        if instance.is_instance and instance.object.original == object and _is_shown(instance.parent, space):
             yield np.array(instance.matrix_world, np.float64)
 
 
+def _is_shown(evaluated: Any, space: bpy.types.SpaceView3D | None) -> bool:
+    return not evaluated.hide_render if space is None else evaluated.visible_in_viewport_get(space)
+
+
 def _may_be_instanced(object: bpy.types.Object) -> bool:
-    """Whether a collection that holds the object is instanced: then all instances must be looked through."""
+    """Whether a collection instance, a parent or geometry nodes may show the object once more."""
+    parent = object.parent
+    if parent is not None and parent.instance_type != "NONE":
+        return True
     holders = {c for c in bpy.data.collections if object.name in c.all_objects}
-    return any(o.instance_type == "COLLECTION" and o.instance_collection in holders for o in bpy.data.objects)
+    users = set().union(*bpy.data.user_map(subset=[object, *holders]).values())
+    return any(map(_instances_others, users - {object}))
+
+
+def _instances_others(user: bpy.types.ID) -> bool:
+    if isinstance(user, bpy.types.Object):
+        return user.instance_type == "COLLECTION" or any(m.type == "NODES" for m in user.modifiers)
+    return isinstance(user, bpy.types.NodeTree)

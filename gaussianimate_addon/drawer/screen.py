@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -14,27 +16,28 @@ from .shaders import compile_shader
 
 
 class Canvas:
-    """An off-screen picture of the size of a viewport, half float, premultiplied."""
+    """An off-screen picture of the size of a viewport, half float, premultiplied.
+
+    Only textures are kept, which all windows share: a framebuffer must not outlive its window.
+    """
 
     def __init__(self) -> None:
-        self._target: Any = None
+        self._color: Any = None
+        self._depth: Any = None
 
     def texture(self) -> gpu.types.GPUTexture:
         """Return the picture."""
-        return self._target.texture_color
+        return self._color
 
-    def bind(self, width: int, height: int) -> Any:
-        """Return a context manager within which the canvas is drawn to."""
-        if self._target is None or (self._target.width, self._target.height) != (width, height):
-            self.free()
-            self._target = gpu.types.GPUOffScreen(width, height, format="RGBA16F")
-        return self._target.bind()
-
-    def free(self) -> None:
-        """Give the memory back."""
-        if self._target is not None:
-            self._target.free()
-            self._target = None
+    @contextmanager
+    def bind(self, width: int, height: int) -> Iterator[None]:
+        """Draw to the canvas within this context."""
+        if self._color is None or (self._color.width, self._color.height) != (width, height):
+            self._color = gpu.types.GPUTexture((width, height), format="RGBA16F")
+            self._depth = gpu.types.GPUTexture((width, height), format="DEPTH_COMPONENT32F")
+        target: Any = gpu.types.GPUFrameBuffer(color_slots=(self._color,), depth_slot=self._depth)
+        with target.bind():
+            yield
 
 
 def clear(depths: NDArray[np.float32] | None) -> None:

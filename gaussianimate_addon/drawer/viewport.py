@@ -8,8 +8,11 @@ Splats thereby look like those that Blender draws natively.
 
 from __future__ import annotations
 
+import sys
+import traceback
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import bpy
 import gpu
@@ -19,9 +22,20 @@ from ...core.errors import GaussiAnimateError
 from ...core.render.camera import Camera
 from ..views import redraw_sidebars, redraw_views, view_regions
 from . import screen
+from .atlas import Atlas
 from .bones_in_front import mask_bones_in_front
 from .display import display_shading, drawn_objects, give_back_all, hand_over_all, skin_layout
-from .draw import Frame, Item, bone_moves, draw_frame, upload_bones, upload_camera, upload_items
+from .draw import (
+    Frame,
+    Item,
+    Shading,
+    Show,
+    bone_moves,
+    draw_frame,
+    upload_bones,
+    upload_camera,
+    upload_items,
+)
 from .order import ViewOrder
 from .scene import SceneSplats
 
@@ -33,90 +47,140 @@ class View:
     """What is kept of one region from draw to draw.
 
     scene_buffer : where Blender draws the scene; known between the handlers of one redraw
-    shown : what the canvas shows, to draw nothing twice
+    shown, depths : what the canvas shows and what depths hid it, to draw nothing twice
     """
 
     order: ViewOrder = field(default_factory=ViewOrder)
     canvas: screen.Canvas = field(default_factory=screen.Canvas)
     scene_buffer: Any = None
     shown: tuple[object, ...] = field(default=(), repr=False)
+    depths: np.ndarray | None = field(default=None, repr=False)
 
 
 class Drawer:
     """The state of drawing in this session. ``failure``: why drawing is off, one sentence."""
 
     def __init__(self) -> None:
-        self.splats = SceneSplats()
+        self.scenes: dict[tuple[int, str], SceneSplats] = {}
         self.views: dict[int, View] = {}
         self.failure: str | None = None
 
+    @property
+    def splats(self) -> SceneSplats:
+        """The splats of the window's scene and view layer; two windows may show two."""
+        context = bpy.context
+        key = context.scene.session_uid, context.view_layer.name
+        return self.scenes.setdefault(key, SceneSplats(skip_hidden=True))
+
+    def look_again(self) -> None:
+        """See `SceneSplats.look_again`."""
+        for scene in list(self.scenes.values()):
+            scene.look_again()
+
+    def look_at_rigs(self) -> None:
+        """See `SceneSplats.look_at_rigs`."""
+        for scene in list(self.scenes.values()):
+            scene.look_at_rigs()
+
+    def forget(self, uid: int | None = None) -> None:
+        """See `SceneSplats.forget`."""
+        for scene in list(self.scenes.values()):
+            scene.forget(uid)
+
+    def forget_played(self, uid: int | None = None) -> None:
+        """Captures that play (or that one, if it plays) may show another frame now."""
+        for scene in list(self.scenes.values()):
+            for subject in scene.subjects:
+                if subject.plays and uid in (None, subject.uid):
+                    scene.forget(subject.uid)
+
     def reset(self) -> None:
         """Forget everything about the file."""
-        self.splats = SceneSplats()
-        for view in self.views.values():
-            view.canvas.free()
+        self.scenes.clear()
         self.views.clear()
+
+    def tidy(self) -> None:
+        """Forget regions and view layers that no window shows any more."""
+        regions = {region.as_pointer() for region in view_regions()}
+        for pointer in self.views.keys() - regions:
+            del self.views[pointer]
+        windows = bpy.context.window_manager.windows
+        for key in self.scenes.keys() - {(w.scene.session_uid, w.view_layer.name) for w in windows}:
+            del self.scenes[key]
 
     def before_scene(self) -> None:
         """Note where the scene is about to be drawn."""
-        if self.failure is None:
-            view = self.views.setdefault(bpy.context.region.as_pointer(), View())
-            view.scene_buffer = gpu.state.active_framebuffer_get()
-
-    def after_scene(self) -> None:
-        """Draw the splats of this region; a failure is told once and stops the drawing."""
         if self.failure is not None:
             return
+        pointer = bpy.context.region.as_pointer()
+        if pointer not in self.views:
+            self.tidy()
+        self.views.setdefault(pointer, View()).scene_buffer = gpu.state.active_framebuffer_get()
+
+    def after_scene(self) -> None:
+        """Draw the splats of this region; a failure is told once, in one line, and stops the drawing."""
         context = bpy.context
         view = self.views.get(context.region.as_pointer())
-        if view is None or view.scene_buffer is None:
+        if self.failure is not None or view is None or view.scene_buffer is None:
             return
         try:
             self._draw(context, view)
-        except Exception as error:
-            self.failure = str(error)
-            print(f"GaussiAnimate stopped drawing splats: {error}")
+        except Exception as error:  # nothing may pass: Blender would tell it at every redraw
+            self.failure = _sentence(error)
+            print(f"GaussiAnimate stopped drawing splats: {self.failure}", file=sys.stderr)
             bpy.app.timers.register(_fall_back, first_interval=0.0)  # drawing must not change the file
-            if not isinstance(error, GaussiAnimateError):
-                raise
         finally:
             view.scene_buffer = None
 
     def _draw(self, context: bpy.types.Context, view: View) -> None:
-        depsgraph = context.evaluated_depsgraph_get()
-        self.splats.update(drawn_objects, depsgraph, skin_layout(context))
+        depsgraph = context.view_layer.depsgraph  # as it is: nothing may be evaluated amid a redraw
+        splats, space = self.splats, cast(Any, context.space_data)
+        splats.update(drawn_objects, depsgraph, skin_layout(context))
         shading = display_shading(context)
-        space: Any = context.space_data
-        items = self.splats.items(depsgraph, space, with_marks=True)
-        atlas = self.splats.atlas
-        if atlas is None or not items:
+        items = splats.items(depsgraph, space, with_marks=shading.show == Show.WEIGHT)
+        if splats.atlas is None or not items:
             return
         camera = region_camera(context)
-        moves = bone_moves(atlas, items)
-        view.order.follow(atlas, items, moves, camera, _poll_orders)
-        overlay: Any = gpu.state.active_framebuffer_get()
+        moves = bone_moves(splats.atlas, items)
+        view.order.follow(splats.atlas, items, moves, camera, _poll_orders)
         depths = None
         if has_depth(space):
+            overlay: Any = gpu.state.active_framebuffer_get()
             depths = screen.read_depths(overlay, camera.width, camera.height)
-        shown = (view.order.version, shading, *_numbers(camera, items, moves), *_numbers_of(depths))
-        if shown != view.shown:
-            frame = Frame(
-                camera=upload_camera(camera, shading, len(items)),
-                items=upload_items(atlas, items, moves, camera),
-                order=view.order.texture,
-                count=view.order.count,
-                bones=upload_bones(moves, items),
-            )
-            with view.canvas.bind(camera.width, camera.height):
-                screen.clear(depths)
-                gpu.state.depth_test_set("LESS_EQUAL")
-                draw_frame(atlas, frame, shading)
-                gpu.state.depth_test_set("NONE")
-            view.shown = shown
+        shown = (view.order.version, shading, *_numbers(camera, items, moves))
+        if shown != view.shown or not _equal(depths, view.depths):
+            _draw_canvas(view, splats.atlas, items, moves, camera, shading, depths)
+            view.shown, view.depths = shown, depths
+        picture = view.canvas.texture()
         with view.scene_buffer.bind():
-            screen.composite(view.canvas.texture())
+            screen.composite(picture)
         masked = space.overlay.show_overlays and mask_bones_in_front(context, depsgraph)
-        screen.composite(view.canvas.texture(), transmit=True, masked=masked)
+        screen.composite(picture, transmit=True, masked=masked)
+
+
+def _draw_canvas(
+    view: View,
+    atlas: Atlas,
+    items: list[Item],
+    moves: list[np.ndarray],
+    camera: Camera,
+    shading: Shading,
+    depths: np.ndarray | None,
+) -> None:
+    frame = Frame(
+        camera=upload_camera(camera, shading, len(items)),
+        items=upload_items(atlas, items, moves, camera),
+        order=cast(Any, view.order.texture),
+        count=view.order.count,
+        bones=upload_bones(moves, items),
+    )
+    with view.canvas.bind(camera.width, camera.height):
+        screen.clear(depths)
+        gpu.state.depth_test_set("LESS_EQUAL")
+        try:
+            draw_frame(atlas, frame, shading)
+        finally:
+            gpu.state.depth_test_set("NONE")
 
 
 def region_camera(context: bpy.types.Context) -> Camera:
@@ -142,8 +206,18 @@ def _numbers(camera: Camera, items: list[Item], moves: list[np.ndarray]) -> tupl
     return camera.width, camera.height, tuple(spans), *(array.tobytes() for array in (*arrays, *marks))
 
 
-def _numbers_of(depths: np.ndarray | None) -> tuple[object, ...]:
-    return () if depths is None else (depths.tobytes(),)
+def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+def _sentence(error: Exception) -> str:
+    """Return what went wrong; where it is not the user's to mend, with what it takes to find it."""
+    if isinstance(error, GaussiAnimateError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
 
 
 DRAWER = Drawer()
@@ -180,7 +254,7 @@ def _after_scene() -> None:
 def retry() -> None:
     """Draw again after a failure, whose cause may be gone."""
     DRAWER.failure = None
-    DRAWER.splats.look_again()
+    DRAWER.look_again()
     hand_over_all()
     redraw_views()
 
@@ -199,9 +273,7 @@ def _poll_orders() -> None:
 
 def _poll() -> float | None:
     """Redraw the regions whose order is sorted; forget regions that are gone."""
-    alive = {region.as_pointer() for region in view_regions()}
-    for pointer in set(DRAWER.views) - alive:
-        DRAWER.views.pop(pointer).canvas.free()
+    DRAWER.tidy()
     finished = {pointer for pointer, view in DRAWER.views.items() if view.order.finished}
     redraw_views(finished.__contains__)
     return POLL if any(view.order.waiting for view in DRAWER.views.values()) else None
