@@ -41,6 +41,7 @@ mat3 polar_rotation(mat3 m)
       return mat3(1.0); /* a line or a point: no rotation is nearest */
     }
   }
+  x *= sqrt(3.0); /* the size of a rotation, which saves a step where m is nearly one */
   for (int i = 0; i < 8; i++) {
     mat3 adjugate = cofactors(x);
     mat3 y = adjugate / dot(x[0], adjugate[0]); /* inverse, transposed */
