@@ -20,9 +20,10 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
     try:
-        yield temporary
-        os.replace(temporary, path)
+        try:
+            yield temporary
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise FormatError(path, f"the file cannot be written ({error.strerror or error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -45,7 +45,7 @@ def write_exr(
     pictures = [channels[name][::-1] for name in names]  # files begin with the top row
     height, width = pictures[0].shape
     blocks = range(0, height, LINES)
-    with replacing(Path(path)) as temporary, temporary.open("xb") as stream:
+    with replacing(Path(path)) as temporary, temporary.open("wb") as stream:
         stream.write(_header(names, pictures, width, height, pixel_aspect))
         table = stream.tell()
         stream.write(bytes(8 * len(blocks)))
