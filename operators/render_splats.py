@@ -158,11 +158,11 @@ class GAUSSIANIMATE_OT_render_splats(BrowsingJobOperator, bpy.types.Operator):
                     yield "Rendering frames", done / len(files)
                     scene.frame_set(frame)
                     picture = renderer.draw(scene, context.evaluated_depsgraph_get())
-                    if picture.depth is not None:
+                    if renderer.with_depth:
                         write_exr_picture(path, picture.rgba, picture.depth, max(bits, 16), aspect)
                     else:
                         write_png_picture(path, picture.rgba, scene, min(bits, 16))
-                problem = renderer.splats.problem or _left_out(context)
+                problem = _problem(context, renderer)
         finally:
             scene.frame_set(before, subframe=subframe)
             scene.camera = camera  # markers may have changed it
@@ -188,7 +188,11 @@ def _name(context: bpy.types.Context) -> str:
     return f"{bpy.path.clean_name(stem)}_splats"
 
 
-def _left_out(context: bpy.types.Context) -> str:
+def _problem(context: bpy.types.Context, renderer: SceneRenderer) -> str:
     """Return one sentence on splats that are not in the pictures, "" where all are."""
     names = ", ".join(map(repr, left_out(context.view_layer, context.evaluated_depsgraph_get())))
-    return f"Left out, as no collection shows them in viewports: {names}" if names else ""
+    if names:
+        return f"Left out, as no collection shows them in viewports: {names}"
+    if not renderer.has_drawn:
+        return f"The pictures are empty: '{context.scene.name}' renders no Gaussian splats"
+    return renderer.splats.problem or ""

@@ -43,6 +43,11 @@ class Picture:
     depth: F32 | None = None
 
 
+def empty_picture(width: int, height: int) -> Picture:
+    """Return a picture that shows nothing."""
+    return Picture(np.zeros((height, width, 4), np.float32), np.full((height, width), np.inf, np.float32))
+
+
 def prepare(atlas: Atlas, items: Sequence[Item], camera: Camera, shading: Shading) -> Frame:
     """Sort, and upload everything a view needs."""
     if not shading.deform:

@@ -14,9 +14,9 @@ from ...core.render.camera import Camera
 from ..point_cloud import is_splat_data
 from .draw import Shading
 from .mesh_depth import draw_mesh_depths
-from .offscreen import Picture, draw_picture
+from .offscreen import Picture, draw_picture, empty_picture
 from .render_visibility import rendering_names
-from .scene import SceneSplats, subject_of
+from .scene import SceneSplats, may_be_instanced
 
 NO_CAMERA = "'{}' has no camera; add one, or make one active in the scene's properties"
 SHADING = Shading(scene_linear=True)
@@ -105,20 +105,23 @@ class SceneRenderer:
     with_depth: bool = False
     behind_meshes: bool = True
     splats: SceneSplats = field(default_factory=SceneSplats)
+    has_drawn: bool = False
 
     def draw(self, scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Picture:
         """Draw the frame the depsgraph stands at; see `Picture` (scene-linear).
 
         Raises
         ------
-        RenderError : there is no camera, nothing to draw, or an armature that shows its rest pose only
+        RenderError : there is no camera, splats cannot be drawn, or an armature shows its rest pose only
         """
         camera = scene_camera(depsgraph, scene, self.width, self.height)
         self._follow(depsgraph)
-        atlas = self.splats.atlas
-        if atlas is None:
-            raise RenderError(self.splats.problem or f"'{scene.name}' renders no Gaussian splats")
-        items = self.splats.items(depsgraph)
+        atlas, items = self.splats.atlas, self.splats.items(depsgraph)
+        if atlas is None and self.splats.problem:
+            raise RenderError(self.splats.problem)
+        if atlas is None or not items:
+            return empty_picture(self.width, self.height)
+        self.has_drawn = True
 
         def meshes() -> None:
             draw_mesh_depths(depsgraph, camera)
@@ -154,5 +157,5 @@ def _drawn_objects(layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
     return [
         object
         for object in bpy.data.objects
-        if is_splat_data(object.data) and (object.name in rendering or subject_of(object).instanced)
+        if is_splat_data(object.data) and (object.name in rendering or may_be_instanced(object))
     ]

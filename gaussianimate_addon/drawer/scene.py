@@ -22,6 +22,7 @@ from ..skin_attributes import read_skin
 from .atlas import Atlas, Source, build_atlas
 from .draw import Item
 from .poses import PoseReader, find_object, marked_bones, pose_reader, read_transforms
+from .render_visibility import rendering_names
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def subject_of(object: bpy.types.Object) -> Subject:
         reader = pose_reader(object) if rigged else None
     except GaussiAnimateError as error:
         problem = str(error)
-    instanced = _may_be_instanced(object)
+    instanced = may_be_instanced(object)
     data = splats(object).session_uid
     return Subject(object.name, object.session_uid, data, plays, instanced, reader, problem)
 
@@ -251,9 +252,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _belongs_to(object: bpy.types.Object, scene: bpy.types.Scene) -> bool:
     """Whether the object is in the scene, or may be shown there by an instance."""
-    return (
-        scene.objects.get(object.name) == object or scene in object.users_scene or _may_be_instanced(object)
-    )
+    return scene.objects.get(object.name) == object or scene in object.users_scene or may_be_instanced(object)
 
 
 def _appearances(
@@ -264,20 +263,26 @@ def _appearances(
 ) -> Iterator[np.ndarray]:
     """Yield the world matrix of the object, where it is visible, and of its visible instances."""
     evaluated = object.evaluated_get(depsgraph)
-    if object.name in depsgraph.view_layer_eval.objects and _is_shown(evaluated, space):
+    is_shown = _shown_by_renders(depsgraph) if space is None else _shown_in(space)
+    if object.name in depsgraph.view_layer_eval.objects and is_shown(evaluated):
         yield np.array(evaluated.matrix_world, np.float64)
     if not instanced:
         return
     for instance in depsgraph.object_instances:
-        if instance.is_instance and instance.object.original == object and _is_shown(instance.parent, space):
+        if instance.is_instance and instance.object.original == object and is_shown(instance.parent):
             yield np.array(instance.matrix_world, np.float64)
 
 
-def _is_shown(evaluated: Any, space: bpy.types.SpaceView3D | None) -> bool:
-    return not evaluated.hide_render if space is None else evaluated.visible_in_viewport_get(space)
+def _shown_in(space: bpy.types.SpaceView3D) -> Callable[[Any], bool]:
+    return lambda evaluated: evaluated.visible_in_viewport_get(space)
 
 
-def _may_be_instanced(object: bpy.types.Object) -> bool:
+def _shown_by_renders(depsgraph: bpy.types.Depsgraph) -> Callable[[Any], bool]:
+    names = rendering_names(cast(bpy.types.ViewLayer, depsgraph.view_layer))
+    return lambda evaluated: evaluated.name in names
+
+
+def may_be_instanced(object: bpy.types.Object) -> bool:
     """Whether a collection instance, a parent or geometry nodes may show the object once more."""
     parent = object.parent
     if parent is not None and parent.instance_type != "NONE":

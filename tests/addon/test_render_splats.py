@@ -257,11 +257,26 @@ def test_splats_no_viewport_shows_are_named(view, tmp_path, capfd):
     assert "no collection shows them in viewports: 'lost'" in capfd.readouterr().out
 
 
-def test_instances_of_collections(view, tmp_path):
+def test_visibility_is_that_of_each_frame(view, tmp_path):
+    cloud = big(make_cloud(80))
+    object = add_splats(view, cloud)
+    for frame in (1, 2):
+        object.hide_render = frame == 1
+        object.keyframe_insert("hide_render", frame=frame)
+    render(tmp_path / "a.exr", frame_end=2)
+    assert not read(tmp_path / "a_0001.exr")[0].any()
+    assert_same_picture(read(tmp_path / "a_0002.exr")[0], reference((cloud, None)).rgba, 80)
+
+
+@pytest.mark.parametrize("state", ("exclude", "hide_render"))
+def test_instances_of_collections(view, tmp_path, state):
     cloud = big(make_cloud(80))
     object = add_splats(view, cloud)
     holder = exclude(view, object)
-    bpy.context.view_layer.layer_collection.children[holder.name].exclude = True
+    if state == "exclude":
+        bpy.context.view_layer.layer_collection.children[holder.name].exclude = True
+    else:
+        holder.hide_render = True
     places = [MATRICES["turned"], MATRICES["stretched"]]
     for matrix in places:
         empty = bpy.data.objects.new("instance", None)
@@ -399,18 +414,21 @@ def refused(path, message, **settings):
 def test_what_is_missing_is_said(view, tmp_path):
     path = tmp_path / "a.png"
     refused(path, "no Gaussian splats in this file")
-    splats = add_splats(view)
+    add_splats(view)
     refused(path, "more than this graphics device can draw", width=10**6)
     with pytest.raises(RuntimeError, match="save it first"):
         render("//a.png")
     lens(view.camera, type="PANO")
     refused(path, "'camera' is a panoramic camera")
     lens(view.camera, type="PERSP")
-    splats.hide_render = True
-    refused(path, "'Scene' renders no Gaussian splats")
-    splats.hide_render = False
     view.camera = None
     refused(path, "'Scene' has no camera")
+
+
+def test_empty_pictures_are_told_of(view, tmp_path, capfd):
+    add_splats(view).hide_render = True
+    assert not drawn(tmp_path).any()
+    assert "The pictures are empty: 'Scene' renders no Gaussian splats" in capfd.readouterr().out
 
 
 def test_no_graphics_driver_is_said(view, tmp_path, monkeypatch):
