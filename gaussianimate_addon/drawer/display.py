@@ -83,6 +83,7 @@ def display_shading(context: bpy.types.Context) -> Shading:
         elastic=1.0 if settings.elastic else 0.0,
         outlines=settings.outlines,
         mark_unweighted=settings.unweighted,
+        gradients=settings.gradients,
         scene_linear=True,
     )
 

@@ -36,6 +36,7 @@ from .draw import (
     upload_camera,
     upload_items,
 )
+from .gradient_arrows import GradientArrows
 from .order import ViewOrder
 from .scene import SceneSplats
 
@@ -52,6 +53,7 @@ class View:
 
     order: ViewOrder = field(default_factory=ViewOrder)
     canvas: screen.Canvas = field(default_factory=screen.Canvas)
+    arrows: GradientArrows = field(default_factory=GradientArrows)
     scene_buffer: Any = None
     shown: tuple[object, ...] = field(default=(), repr=False)
     depths: np.ndarray | None = field(default=None, repr=False)
@@ -137,7 +139,8 @@ class Drawer:
         splats, space = self.splats, cast(Any, context.space_data)
         splats.update(drawn_objects, depsgraph, skin_layout(context))
         shading = display_shading(context)
-        items = splats.items(depsgraph, space, with_marks=shading.show == Show.WEIGHT)
+        marked = shading.show == Show.WEIGHT or shading.gradients
+        items = splats.items(depsgraph, space, with_marks=marked)
         if splats.atlas is None or not items:
             return
         camera = region_camera(context)
@@ -179,6 +182,8 @@ def _draw_canvas(
         gpu.state.depth_test_set("LESS_EQUAL")
         try:
             draw_frame(atlas, frame, shading)
+            if shading.gradients:
+                view.arrows.draw(atlas, items, frame, camera, shading)
         finally:
             gpu.state.depth_test_set("NONE")
 
@@ -195,8 +200,16 @@ def region_camera(context: bpy.types.Context) -> Camera:
 
 
 def has_depth(space: bpy.types.SpaceView3D) -> bool:
-    """Whether the viewport's depth is that of the scene: EEVEE and Cycles hand it out with overlays only."""
-    return space.shading.type in ("SOLID", "WIREFRAME") or space.overlay.show_overlays
+    """Whether meshes hide splats in the viewport.
+
+    EEVEE and Cycles hand out their depth with overlays only, and X-ray looks through surfaces.
+    """
+    shading = space.shading
+    if shading.type == "SOLID":
+        return not shading.show_xray
+    if shading.type == "WIREFRAME":
+        return not shading.show_xray_wireframe
+    return space.overlay.show_overlays
 
 
 def _numbers(camera: Camera, items: list[Item], moves: list[np.ndarray]) -> tuple[object, ...]:

@@ -321,7 +321,7 @@ def test_settings_reach_the_shading(empty_scene):
         assert display_shading(bpy.context).show == Show[show]
     settings.elastic, settings.outlines, settings.unweighted, settings.gradients = False, True, True, True
     shading = display_shading(bpy.context)
-    assert (shading.elastic, shading.outlines, shading.mark_unweighted) == (0, 1, 1)
+    assert (shading.elastic, shading.outlines, shading.mark_unweighted, shading.gradients) == (0, 1, 1, 1)
 
 
 def test_the_skin_layout_is_a_preference(empty_scene):
