@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import gpu
@@ -184,12 +184,14 @@ def upload_items(
         )
     rows = np.zeros(MAX_ITEMS, _ITEM)
     drawn = bone = 0
-    for row, item, move in zip(rows[: len(items)], items, moves, strict=True):
+    linears = np.array([item.matrix[:3, :3] for item in items]).reshape(-1, 3, 3)
+    rotations = _rotations(linears.astype(np.float64).tobytes())
+    for row, item, move, rotation in zip(rows[: len(items)], items, moves, rotations, strict=True):
         span = atlas.spans[item.span]
         to_view = np.eye(4)
         to_view[:3] = affine_multiply(camera.view[:3], item.matrix[:3])
         turn = np.eye(4)
-        turn[:3, :3] = camera.view[:3, :3] @ polar_rotation(item.matrix[None, :3, :3])[0]
+        turn[:3, :3] = camera.view[:3, :3] @ rotation
         to_view[:3, 3] += to_view[:3, :3] @ span.centre
         row["to_view"], row["turn"] = to_view.T, turn.T
         row["scales"][:3] = span.gradient_range, item.elastic, span.radius
@@ -197,6 +199,12 @@ def upload_items(
         row["bones"][:2] = bone, len(move)
         drawn, bone = drawn + len(span), bone + len(move)
     return gpu.types.GPUUniformBuf(rows.tobytes())
+
+
+@lru_cache(maxsize=16)
+def _rotations(matrices: bytes) -> F64:
+    """Return the nearest rotations of 3x3 matrices; they take longest, and change only with the objects."""
+    return polar_rotation(np.frombuffer(matrices, np.float64).reshape(-1, 3, 3))
 
 
 def upload_camera(camera: Camera, shading: Shading, count: int) -> gpu.types.GPUUniformBuf:
