@@ -128,6 +128,14 @@ def test_settings_reach_the_buttons(capture):
     assert draw("bake").buttons["Bake Frames"].frame_end == 33
 
 
+def test_rendering_needs_a_camera(capture):
+    scene = bpy.context.scene
+    assert "Render Splats..." in draw("bake").buttons
+    assert "has no camera" in said("bake")
+    scene.camera = bpy.data.objects.new("camera", bpy.data.cameras.new("camera"))
+    assert "camera" not in said("bake")
+
+
 def test_a_stale_bind_offers_its_repair(capture):
     object, _ = capture
     object.scale = (2, 2, 2)

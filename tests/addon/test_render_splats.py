@@ -19,6 +19,7 @@ from gaussianimate.core.render.reference import psnr, rasterise
 from gaussianimate.gaussianimate_addon.bake import posed_cloud
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.drawer import render as rendering
+from gaussianimate.gaussianimate_addon.drawer.display import set_display
 from gaussianimate.gaussianimate_addon.drawer.render import SceneRenderer
 from gaussianimate.gaussianimate_addon.job import Job, running
 from gaussianimate.gaussianimate_addon.point_cloud import cloud_to_point_cloud
@@ -124,8 +125,10 @@ def test_objects_interleave(view, tmp_path):
         assert psnr(first + second * (1 - first[..., 3:]), expected) < 50, "the objects are apart"
 
 
-def test_posed_splats_of_every_frame(view, tmp_path):
+@pytest.mark.parametrize("display", ("DRAWER", "NATIVE"))
+def test_posed_splats_of_every_frame(view, tmp_path, display):
     object, armature, _ = build(view, big(make_cloud(150)))
+    set_display(object, display)
     for frame in (1, 3):
         pose(armature, frame)
         for bone in armature.pose.bones:
@@ -138,6 +141,7 @@ def test_posed_splats_of_every_frame(view, tmp_path):
     for frame in (1, 2, 3):
         view.frame_set(frame)
         cloud = posed_cloud(bpy.context.evaluated_depsgraph_get(), object, "OBJECT")
+        assert len(cloud) == 150
         pictures.append(read(tmp_path / f"a_000{frame}.exr")[0])
         expected = reference((cloud, np.array(object.matrix_world, np.float64))).rgba
         assert_same_picture(pictures[-1], expected, 80)
