@@ -21,8 +21,10 @@ from pictures import (
 )
 
 from gaussianimate.core.cloud import GaussianCloud
+from gaussianimate.core.deform.deform import jacobians
 from gaussianimate.core.render.projection import srgb_to_linear
 from gaussianimate.core.render.reference import psnr, rasterise
+from gaussianimate.core.skinning.quantize import pack, unpack
 from gaussianimate.core.skinning.skin import STATIC, Skin
 from gaussianimate.gaussianimate_addon.drawer.atlas import Source, build_atlas
 from gaussianimate.gaussianimate_addon.drawer.draw import Item, Shading, Show
@@ -81,11 +83,13 @@ def test_scene_linear_colours(posed, layout):
         drawn, reference(shown, CAMERA, MATRICES["turned"], linear=True), 60 if layout == "paper10" else 70
     )
     assert psnr(drawn, reference(shown, CAMERA, MATRICES["turned"])) < 35
-    levels = np.linspace(0, 1.6, 33)
-    for level in levels:
+
+
+def test_the_srgb_curve():
+    for level in (0.0, 0.005, 0.02, 0.04, 0.042, 0.1, 0.3, 0.5, 0.8, 1.0, 1.6):
         grey = replace(one_splat(), sh=np.full((1, 1, 3), (level - 0.5) / 0.28209479177387814, np.float32))
         seen = draw(grey, perspective((0, -3, 0), (0, 0, 0)), scene_linear=True)
-        np.testing.assert_allclose(colour_at_the_middle(seen), srgb_to_linear(level), atol=2e-4)
+        np.testing.assert_allclose(colour_at_the_middle(seen), srgb_to_linear(level), rtol=1e-3, atol=1e-6)
 
 
 def heat(value):
@@ -176,6 +180,21 @@ def test_stretch_has_the_elastic_term():
         assert (largest > 1.05) == (elastic > 0)
         seen = look_at_one_splat(skin, transforms, Show.STRETCH, elastic=elastic)
         np.testing.assert_allclose(seen, stretch_colour(largest), atol=2e-3)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradients_are_decoded_to_the_last_digit(layout):
+    """A picture hides 1/128 for 1/127; the stretch of a single splat does not."""
+    gradient = np.array([0.6, 0.2, -0.3])
+    skin = one_skin((0, 1), (0.5, 0.5), (gradient, -gradient))
+    skin = unpack(pack(skin, layout)) if layout != "exact" else skin
+    transforms = np.tile(np.eye(3, 4), (2, 1, 1))
+    transforms[:, :, 3] = (0.4, 0.1, 0.2), (-0.4, -0.1, -0.2)
+    jacobian = jacobians(np.zeros((1, 3)), skin, transforms)[0]
+    largest = np.linalg.svd(jacobian)[1][0]
+    assert 1.3 < largest < 1.9
+    seen = look_at_one_splat(skin, transforms, Show.STRETCH, layout=layout)
+    np.testing.assert_allclose(seen, stretch_colour(largest), atol=5e-6)
 
 
 @pytest.mark.parametrize("linear", (False, True))

@@ -52,6 +52,13 @@ def test_needles(ratio):
     assert_same_picture(drawn, reference(baked(in_double(needles), skin, poses[2]), CAMERA), 75)
 
 
+def test_needles_longer_than_the_picture():
+    """Their determinant has no digits left in a c - b b."""
+    cloud, _, _ = rigged(60)
+    needles = replace(cloud, scales=cloud.scales * 0 + np.float32([40, 0.01, 0.004]))
+    assert_same_picture(draw(needles, CAMERA), reference(needles, CAMERA), 55)
+
+
 @pytest.mark.parametrize("frame", (0, 2))
 def test_camera_inside_the_cloud(frame):
     cloud, skin, poses = rigged(influences=3)
