@@ -48,8 +48,8 @@ class Subject:
         return find_object(self.name, self.uid)
 
 
-def subject_of(object: bpy.types.Object) -> Subject:
-    """Return what the drawer needs to know of a splat object."""
+def subject_of(object: bpy.types.Object, instanced: bool | None = None) -> Subject:
+    """Return what the drawer needs to know of a splat object; ``instanced`` where that is known."""
     rigged = find_modifier(object, DEFORM) is not None
     playback = find_modifier(object, PLAYBACK)
     plays = not rigged and playback is not None and playback.show_viewport
@@ -58,7 +58,8 @@ def subject_of(object: bpy.types.Object) -> Subject:
         reader = pose_reader(object) if rigged else None
     except GaussiAnimateError as error:
         problem = str(error)
-    instanced = may_be_instanced(object)
+    if instanced is None:
+        instanced = may_be_instanced(object)
     data = splats(object).session_uid
     return Subject(object.name, object.session_uid, data, plays, instanced, reader, problem)
 
@@ -147,27 +148,23 @@ class SceneSplats:
             return
         self.problem = None
         if self._stale:
-            self._stale = self._rigs_stale = False
-            objects = [
-                object for object in find() if _belongs_to(object, cast(bpy.types.Scene, depsgraph.scene))
-            ]
+            scene = cast(bpy.types.Scene, depsgraph.scene)
+            subjects = [subject_of(object) for object in find() if _belongs_to(object, scene)]
         else:
-            self._rigs_stale = False
-            objects = [object for subject in self.subjects if (object := subject.find()) is not None]
-        self._read_changed(objects, depsgraph)
+            found = [(subject.find(), subject.instanced) for subject in self.subjects]
+            subjects = [subject_of(object, instanced) for object, instanced in found if object is not None]
+        self._stale = self._rigs_stale = False
+        self._read_changed(subjects, depsgraph)
         self._build(layout)
 
-    def _read_changed(self, objects: Sequence[bpy.types.Object], depsgraph: bpy.types.Depsgraph) -> None:
+    def _read_changed(self, subjects: Sequence[Subject], depsgraph: bpy.types.Depsgraph) -> None:
         forgotten, self._forgotten = self._forgotten, set()
         forgot_all, self._forgot_all = self._forgot_all, False
-        subjects, read = [], {}
-        for object in objects:
-            subject = subject_of(object)
-            kept = self._read.get(subject.uid)
+        read = {}
+        for subject in subjects:
             fresh = not (forgot_all or {subject.uid, subject.data_uid} & forgotten)
-            late = self.skip_hidden and subject.plays and _is_hidden(object, subject, depsgraph)
-            read[subject.uid] = _read_again(kept, fresh, late, subject, depsgraph)
-            subjects.append(subject)
+            late = self.skip_hidden and subject.plays and _is_hidden(subject, depsgraph)
+            read[subject.uid] = _read_again(self._read.get(subject.uid), fresh, late, subject, depsgraph)
             self.problem = self.problem or subject.problem or read[subject.uid].problem
         self.subjects, self._read = tuple(subjects), read
 
@@ -233,8 +230,13 @@ def _read_again(
     return _Read(source, subject.plays, late, problem)
 
 
-def _is_hidden(object: bpy.types.Object, subject: Subject, depsgraph: bpy.types.Depsgraph) -> bool:
-    return not subject.instanced and not object.visible_get(view_layer=depsgraph.view_layer)
+def _is_hidden(subject: Subject, depsgraph: bpy.types.Depsgraph) -> bool:
+    object = subject.find()
+    return (
+        object is not None
+        and not subject.instanced
+        and not object.visible_get(view_layer=depsgraph.view_layer)
+    )
 
 
 def _same(one: Sequence[Source], other: Sequence[Source]) -> bool:
