@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
 
@@ -50,10 +51,11 @@ def write_exr(
         table = stream.tell()
         stream.write(bytes(8 * len(blocks)))
         offsets = []
-        for y in blocks:
-            offsets.append(stream.tell())
-            data = _block([picture[y : y + LINES] for picture in pictures])
-            stream.write(struct.pack("<ii", y, len(data)) + data)
+        with ThreadPoolExecutor() as pool:  # zlib lets other threads run
+            packed = pool.map(lambda y: _block([picture[y : y + LINES] for picture in pictures]), blocks)
+            for y, data in zip(blocks, packed, strict=True):
+                offsets.append(stream.tell())
+                stream.write(struct.pack("<ii", y, len(data)) + data)
         stream.seek(table)
         stream.write(np.array(offsets, "<u8").tobytes())
 

@@ -10,6 +10,7 @@ import gpu
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import GaussiAnimateError
 from ...core.render.camera import Camera
 from .atlas import Atlas
 from .draw import (
@@ -28,6 +29,10 @@ from .order import order_key, sort
 
 F32 = NDArray[np.float32]
 PLAIN = Shading()
+
+
+class RenderError(GaussiAnimateError):
+    """Splats cannot be rendered as asked."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,13 @@ def draw_picture(
     ----------
     with_depth : draw the depths as well
     draw_in_front : draws what hides splats behind it into the depth buffer, with the depth test on
+
+    Raises
+    ------
+    RenderError : the picture is too large for the device
     """
     frame = prepare(atlas, items, camera, shading)
-    target: Any = gpu.types.GPUOffScreen(camera.width, camera.height, format="RGBA32F")
+    target = _target(camera)
     try:
         with target.bind():
             buffer = gpu.state.active_framebuffer_get()
@@ -101,6 +110,16 @@ def draw_picture(
         depths[..., 0], depths[..., 3], out=np.full(drawn.shape, np.inf, np.float32), where=drawn
     )
     return Picture(rgba, mean)
+
+
+def _target(camera: Camera) -> Any:
+    try:
+        return gpu.types.GPUOffScreen(camera.width, camera.height, format="RGBA32F")
+    except RuntimeError as error:
+        raise RenderError(
+            f"The graphics device does not hold a picture of {camera.width} x {camera.height} pixels "
+            f"({error}); render a smaller one"
+        ) from None
 
 
 def _draw_depths(draw: Callable[[], None]) -> None:
@@ -124,4 +143,4 @@ def _draw_splats(buffer: Any, atlas: Atlas, frame: Frame, camera: Camera, shadin
         gpu.state.depth_test_set("NONE")
     values = buffer.read_color(0, 0, camera.width, camera.height, 4, 0, "FLOAT")
     values.dimensions = camera.width * camera.height * 4
-    return np.array(values, np.float32).reshape(camera.height, camera.width, 4)
+    return np.asarray(values, np.float32).reshape(camera.height, camera.width, 4)

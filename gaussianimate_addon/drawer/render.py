@@ -9,21 +9,16 @@ import bpy
 import gpu
 import numpy as np
 
-from ...core.errors import GaussiAnimateError
 from ...core.render.camera import Camera
 from ..point_cloud import is_splat_data
 from .draw import Shading
 from .mesh_depth import draw_mesh_depths
-from .offscreen import Picture, draw_picture, empty_picture
+from .offscreen import Picture, RenderError, draw_picture, empty_picture
 from .render_visibility import rendering_names
 from .scene import SceneSplats, may_be_instanced
 
 NO_CAMERA = "'{}' has no camera; add one, or make one active in the scene's properties"
 SHADING = Shading(scene_linear=True)
-
-
-class RenderError(GaussiAnimateError):
-    """The scene's splats cannot be rendered as asked."""
 
 
 def start_gpu() -> None:
@@ -52,9 +47,8 @@ def render_size(scene: bpy.types.Scene, width: int = 0, height: int = 0) -> tupl
     RenderError : larger than this device can draw
     """
     render = scene.render
-    scale = render.resolution_percentage / 100
-    width = width or max(int(render.resolution_x * scale), 1)
-    height = height or max(int(render.resolution_y * scale), 1)
+    width = width or max(render.resolution_x * render.resolution_percentage // 100, 1)
+    height = height or max(render.resolution_y * render.resolution_percentage // 100, 1)
     limit = gpu.capabilities.max_texture_size_get()
     if max(width, height) > limit:
         raise RenderError(

@@ -445,6 +445,12 @@ def test_no_graphics_driver_is_said(view, tmp_path, monkeypatch):
     refused(tmp_path / "a.png", "Blender finds no driver for it .no supported GPU backend.")
 
 
+def test_a_picture_the_device_cannot_hold_is_said(view, tmp_path, monkeypatch):
+    add_splats(view)
+    monkeypatch.setattr(rendering.gpu.capabilities, "max_texture_size_get", lambda: 10**6)
+    refused(tmp_path / "a.png", "does not hold a picture of 200000 x 200000", width=200_000, height=200_000)
+
+
 def test_an_armature_in_edit_mode_is_refused(view, tmp_path):
     _, armature, _ = build(view, big(make_cloud(50)))
     bpy.context.view_layer.objects.active = armature
