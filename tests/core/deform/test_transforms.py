@@ -12,7 +12,7 @@ from gaussianimate.core.deform.transforms import (
 )
 from gaussianimate.core.errors import RigError
 from gaussianimate.core.rotations import affine_inverse, affine_multiply
-from gaussianimate.core.skinning.skin import make_skin
+from gaussianimate.core.skinning.skin import Skin, make_skin
 
 
 def apply(matrix, p):
@@ -125,3 +125,14 @@ def test_identity_and_no_splats(rng, make):
     assert len(transform_cloud(cloud.take(np.zeros(20, bool)), 2 * np.eye(4))) == 0
     with pytest.raises(RigError, match="not finite"):
         transform_cloud(cloud, np.full((4, 4), np.nan))
+
+
+def test_a_broken_bone_does_not_reach_splats_without_weight_there(rng, make):
+    p = rng.normal(size=(40, 3))
+    transforms = make.transforms(rng, 2)
+    indices, weights = np.tile([1, 0], (40, 1)).astype(np.int32), np.tile([1.0, 0.0], (40, 1))
+    skin = Skin(indices, weights, np.zeros((40, 2, 3)))
+    whole = deform_points(p, skin, transforms)
+    transforms[0, 1, 2] = np.nan
+    np.testing.assert_array_equal(deform_points(p, skin, transforms), whole)
+    assert not np.allclose(whole, p)

@@ -224,3 +224,14 @@ def test_what_is_not_sorted_again_lies_in_order_within_the_tolerance(key, perspe
             backwards = np.diff(depths(after)[order]).max()
             assert backwards <= 2 * 3.0 * (VIEW_TOLERANCE * np.abs(depths(after) - 5).max() + POSE_TOLERANCE)
     assert 10 < sum(answers) < 50
+
+
+def test_a_broken_bone_does_not_reach_splats_without_weight_there(rng, perspective):
+    points = rng.normal(size=(50, 3)).astype(np.float32)
+    row = depth_row(perspective, np.eye(4), np.zeros(3))
+    moves = rng.normal(scale=0.1, size=(3, 3, 4)).astype(np.float32)
+    moves[2] = 0
+    indices, weights = np.tile([1, 0], (50, 1)), np.tile(np.float32([1, 0]), (50, 1))
+    whole = posed_view_depths(points, indices, weights, moves, row)
+    moves[0, 1, 1] = np.nan
+    np.testing.assert_array_equal(posed_view_depths(points, indices, weights, moves, row), whole)

@@ -81,3 +81,14 @@ def test_static_bone_survives_and_large_rigs_are_refused(rng):
     skin.indices[3, 0] = 255
     with pytest.raises(RigError, match="at most 255 bones"):
         pack(skin)
+
+
+@pytest.mark.parametrize("layout", ["paper10", "compact"])
+def test_rows_without_weight_are_static(rng, layout):
+    skin = random_skin(rng, count=10)
+    skin.weights[3] = 0
+    held = unpack(pack(skin, layout))
+    assert (held.indices[3][held.weights[3] > 0] == STATIC).all()
+    assert held.weights[3].sum() == 1
+    assert not held.gradients[3].any()
+    np.testing.assert_array_equal(np.delete(held.indices, 3, axis=0), np.delete(skin.indices, 3, axis=0))
