@@ -34,7 +34,10 @@ class GAUSSIANIMATE_OT_set_display(Reasoned, bpy.types.Operator):
     def description(cls, context: bpy.types.Context, properties: GAUSSIANIMATE_OT_set_display) -> str:
         """Say what the button does, not what the operator is."""
         if properties.display == DRAWER:
-            return "Pose splats on the graphics card: they follow bones at once. Renders do not change"
+            return (
+                "Pose splats on the graphics card: they follow bones at once. Renders do not change; "
+                "Render Viewport Preview leaves these splats out, for previews use Render Splats"
+            )
         return "Let Blender draw the splats in viewports, as posed by the modifier. Renders do not change"
 
     @classmethod

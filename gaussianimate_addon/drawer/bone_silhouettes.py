@@ -170,8 +170,9 @@ def _moved(matrices: F32, along: float | F32) -> F32:
 
 def _octahedra(bones: _Bones, wire: bool) -> Iterator[Placed]:
     placed = _scaled(bones.matrices, *[bones.lengths] * 3)
-    yield (_octahedron_wire() if wire else _octahedron()), placed
+    yield _octahedron_wire(), placed  # far bones are thinner than a pixel, which only lines do not miss
     if not wire:
+        yield _octahedron(), placed
         yield _ball(), _scaled(_moved(placed, 1.0), *[BALL] * 3)
         yield _ball(), _scaled(placed[~bones.connected], *[BALL] * 3)
 
@@ -180,7 +181,10 @@ def _boxes(bones: _Bones, wire: bool) -> Iterator[Placed]:
     width, depth = (
         np.array([getattr(bone, name) for bone in bones.bones], np.float32) for name in ("bbone_x", "bbone_z")
     )
-    yield (_box_wire() if wire else _box()), _scaled(bones.matrices, width, bones.lengths, depth)
+    placed = _scaled(bones.matrices, width, bones.lengths, depth)
+    yield _box_wire(), placed
+    if not wire:
+        yield _box(), placed
 
 
 def _envelopes(bones: _Bones, wire: bool) -> Iterator[Placed]:
@@ -225,10 +229,10 @@ def _custom(pose_bone: bpy.types.PoseBone, matrix: F32, wire: bool) -> Iterator[
         scale *= pose_bone.bone.length
     turn: Any = pose_bone.custom_shape_rotation_euler
     local = Matrix.LocRotScale(cast(Any, pose_bone.custom_shape_translation), turn, cast(Any, scale))
-    lines = wire or pose_bone.bone.show_wire or not len(shape.data.polygons)
-    thick = max(1, round(pose_bone.custom_shape_wire_width))
-    template = _mesh(shape.data, lines, thick)
-    yield template, (base @ np.array(local, np.float32))[None]
+    places = (base @ np.array(local, np.float32))[None]
+    yield _mesh(shape.data, True, max(1, round(pose_bone.custom_shape_wire_width))), places
+    if len(shape.data.polygons) and not wire and not pose_bone.bone.show_wire:
+        yield _mesh(shape.data, False, 1), places
 
 
 _meshes: dict[tuple[int, bool, int], tuple[bytes, Template]] = {}
