@@ -20,8 +20,8 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
         block: Any = update.id
         if isinstance(block, bpy.types.PointCloud):
             DRAWER.forget(block.original.session_uid)
-        elif isinstance(block, bpy.types.Armature):
-            DRAWER.look_at_rigs()
+        elif isinstance(block, bpy.types.Armature) and update.is_updated_geometry:
+            DRAWER.look_at_rigs()  # posed, or edited
         elif isinstance(block, bpy.types.Object):
             _note_object(block, update)
         else:
@@ -29,16 +29,16 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
 
 
 def _note_object(object: bpy.types.Object, update: bpy.types.DepsgraphUpdate) -> None:
-    """Dragging bones changes geometry only, dragging other objects their transform only."""
+    """Dragging bones changes geometry only, dragging other objects transforms only: that asks for nothing."""
     if object.type == "POINTCLOUD":
-        only_geometry = update.is_updated_geometry and not (
-            update.is_updated_transform or update.is_updated_shading
-        )
-        DRAWER.look_at_rigs() if only_geometry else DRAWER.look_again()
         if update.is_updated_geometry:
             DRAWER.forget_played(object.original.session_uid)
-    elif update.is_updated_shading:
-        DRAWER.look_again()
+        posed = update.is_updated_geometry and not update.is_updated_transform
+        if posed and not update.is_updated_shading:
+            return
+    elif not update.is_updated_shading:
+        return
+    DRAWER.look_again()
 
 
 @persistent

@@ -28,6 +28,7 @@ class PoseReader:
     rows : (B,) rows of the skin bones among them; 0 where a bone is missing
     missing : (B,) bool; these stay at rest, as in the deformer's nodes
     rest : (B, 4, 4) rest matrices of the skin bones, armature space
+    stance : (bones, 4, 4) rest matrices of all bones, in the order and form in which Blender hands them out
     bind : (4, 4) object to armature space when bound
     """
 
@@ -37,7 +38,15 @@ class PoseReader:
     rows: NDArray[np.intp]
     missing: NDArray[np.bool_]
     rest: F64
+    stance: F32
     bind: F64
+
+    def fits(self) -> bool:
+        """Whether the armature still has the bones, at rest, that it had. Cheap enough for every update."""
+        armature = self.find()
+        if armature is None or len(armature.pose.bones) != self.bones:
+            return False
+        return np.array_equal(_stance(armature), self.stance)
 
     def find(self) -> bpy.types.Object | None:
         """Return the armature, under whatever name it has now; None where it is gone."""
@@ -80,8 +89,16 @@ def pose_reader(object: bpy.types.Object) -> PoseReader | None:
         rows=np.maximum(rows, 0),
         missing=rows < 0,
         rest=np.array(rest, np.float64).reshape(-1, 4, 4),
+        stance=_stance(armature),
         bind=bind,
     )
+
+
+def _stance(armature: bpy.types.Object) -> F32:
+    bones = cast(bpy.types.Armature, armature.data).bones
+    matrices = np.empty((len(bones), 4, 4), np.float32)
+    bones.foreach_get("matrix_local", matrices.ravel())
+    return matrices
 
 
 def read_transforms(

@@ -117,7 +117,7 @@ class SceneSplats:
         self._stale = True
 
     def look_at_rigs(self) -> None:
-        """Modifiers or bones of the objects drawn may have changed."""
+        """Bones of the objects drawn may have other rest poses."""
         self._rigs_stale = True
 
     def forget(self, uid: int | None = None) -> None:
@@ -150,9 +150,10 @@ class SceneSplats:
         if self._stale:
             scene = cast(bpy.types.Scene, depsgraph.scene)
             subjects = [subject_of(object) for object in find() if _belongs_to(object, scene)]
+        elif self._rigs_stale:
+            subjects = [looked_at for subject in self.subjects if (looked_at := _with_rig(subject))]
         else:
-            found = [(subject.find(), subject.instanced) for subject in self.subjects]
-            subjects = [subject_of(object, instanced) for object, instanced in found if object is not None]
+            subjects = list(self.subjects)
         self._stale = self._rigs_stale = False
         self._read_changed(subjects, depsgraph)
         self._build(layout)
@@ -212,6 +213,14 @@ class SceneSplats:
                     marks = marked_bones(armature, len(subject.reader.rows))
             items += [Item(span, world, transforms, elastic, marks) for world in worlds]
         return items
+
+
+def _with_rig(subject: Subject) -> Subject | None:
+    """Return the subject as its rig is now, None where the object is gone."""
+    if subject.reader is not None and subject.reader.fits():
+        return subject
+    object = subject.find()
+    return None if object is None else subject_of(object, subject.instanced)
 
 
 def _read_again(

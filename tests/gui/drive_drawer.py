@@ -67,7 +67,7 @@ def bone_by_script(view, armature):
 
 
 def bone_by_mouse(view, armature):
-    """R and a quarter circle of the mouse about the bone: the picture is right before the button is pressed."""
+    """R and a quarter circle of the mouse about the bone: the picture follows before it is confirmed."""
     window, (_, region, data) = bpy.context.window_manager.windows[0], view
     assert bpy.context.mode == "POSE"
     for bone in armature.pose.bones:

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from importlib import import_module
 
 import bpy
@@ -170,6 +171,38 @@ class Shot:
         else:
             off = np.abs(color - expected).max()
             assert off < tolerance, f"{self.name}: {tuple(point)} shows {color.round(2)}, expected {expected}"
+
+
+def until(name, checks, seconds=10.0):
+    """Take pictures until ``checks(shot)`` passes (use with ``yield from``)."""
+    end = time.monotonic() + seconds
+    while True:
+        yield 0.3
+        try:
+            return checks(Shot(name))
+        except AssertionError:
+            if time.monotonic() > end:
+                raise
+
+
+def ball(name, *spots, display="DRAWER", radius=0.12):
+    """Add opaque balls: one object, ``spots`` are pairs of a place and a colour."""
+    rng = np.random.default_rng(0)
+    inside = rng.normal(size=(150, 3))
+    inside *= radius * rng.uniform(0, 1, (150, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
+    positions = np.concatenate([np.asarray(place) + inside for place, _ in spots])
+    colors = np.concatenate([np.tile(color, (150, 1)) for _, color in spots])
+    return splat_object(make_cloud(positions, colors), name, display)
+
+
+def wall(name, x, y):
+    """Add a square of 0.8 m that faces the view."""
+    corners = [(x + 0.4 * a, y, 0.4 * b) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(corners, [], [(0, 1, 2, 3)])
+    object = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(object)
+    return object
 
 
 class Output:
