@@ -25,6 +25,7 @@ from .draw import (
     upload_items,
     upload_order,
 )
+from .gradient_arrows import GradientArrows
 from .order import order_key, sort
 
 F32 = NDArray[np.float32]
@@ -96,15 +97,21 @@ def draw_picture(
             buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
             if draw_in_front is not None:
                 _draw_depths(draw_in_front)
-            rgba = _draw_splats(buffer, atlas, frame, camera, shading)
-            if not with_depth:
-                return Picture(rgba)
-            buffer.clear(color=(0.0, 0.0, 0.0, 0.0))
-            by_depth = replace(shading, show=Show.DEPTH, outlines=False, mark_unweighted=False)
-            frame = replace(frame, camera=upload_camera(camera, by_depth, len(items)))
-            depths = _draw_splats(buffer, atlas, frame, camera, by_depth)
+            depths = None
+            if with_depth:
+                by_depth = replace(shading, show=Show.DEPTH, outlines=False, mark_unweighted=False)
+                far = replace(frame, camera=upload_camera(camera, by_depth, len(items)))
+                _draw_splats(atlas, far, by_depth)
+                depths = _read(buffer, camera)
+                buffer.clear(color=(0.0, 0.0, 0.0, 0.0))
+            _draw_splats(atlas, frame, shading)
+            if shading.gradients:
+                GradientArrows().draw(atlas, items, frame, camera, shading)
+            rgba = _read(buffer, camera)
     finally:
         target.free()
+    if depths is None:
+        return Picture(rgba)
     drawn = depths[..., 3] > 0
     mean = np.divide(
         depths[..., 0], depths[..., 3], out=np.full(drawn.shape, np.inf, np.float32), where=drawn
@@ -134,13 +141,15 @@ def _draw_depths(draw: Callable[[], None]) -> None:
         gpu.state.depth_test_set("NONE")
 
 
-def _draw_splats(buffer: Any, atlas: Atlas, frame: Frame, camera: Camera, shading: Shading) -> F32:
-    """Draw into the bound framebuffer and read it."""
+def _draw_splats(atlas: Atlas, frame: Frame, shading: Shading) -> None:
     gpu.state.depth_test_set("LESS_EQUAL")
     try:
         draw_frame(atlas, frame, shading)
     finally:
         gpu.state.depth_test_set("NONE")
+
+
+def _read(buffer: Any, camera: Camera) -> F32:
     values = buffer.read_color(0, 0, camera.width, camera.height, 4, 0, "FLOAT")
     values.dimensions = camera.width * camera.height * 4
     return np.asarray(values, np.float32).reshape(camera.height, camera.width, 4)

@@ -9,14 +9,9 @@ from pictures import HEIGHT, IDENTITY, LAYOUTS, WIDTH, affine, orthographic, rig
 from gaussianimate.core.cloud import GaussianCloud
 from gaussianimate.core.skinning.skin import Skin
 from gaussianimate.gaussianimate_addon.drawer.atlas import Source, build_atlas
-from gaussianimate.gaussianimate_addon.drawer.draw import Item, Shading, draw_frame
-from gaussianimate.gaussianimate_addon.drawer.gradient_arrows import (
-    LIMIT,
-    SPACING,
-    GradientArrows,
-    arrow_rows,
-)
-from gaussianimate.gaussianimate_addon.drawer.offscreen import prepare
+from gaussianimate.gaussianimate_addon.drawer.draw import Item, Shading
+from gaussianimate.gaussianimate_addon.drawer.gradient_arrows import LIMIT, SPACING, arrow_rows
+from gaussianimate.gaussianimate_addon.drawer.offscreen import draw_picture
 
 pytestmark = pytest.mark.usefixtures("device")
 CAMERA = orthographic(eye=(0, -5, 0), target=(0, 0, 0), span=0.1)
@@ -26,21 +21,7 @@ MARK_FIRST = np.array([1, 0], np.float32)
 
 def draw(atlas, items, camera=CAMERA, **settings):
     """Return splats and arrows as a picture (H, W, 4), row 0 at the bottom."""
-    import gpu
-
-    shading = Shading(gradients=True, **settings)
-    frame = prepare(atlas, items, camera, shading)
-    target = gpu.types.GPUOffScreen(WIDTH, HEIGHT, format="RGBA32F")
-    with target.bind():
-        buffer = gpu.state.active_framebuffer_get()
-        buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
-        gpu.state.depth_test_set("LESS_EQUAL")
-        draw_frame(atlas, frame, shading)
-        GradientArrows().draw(atlas, items, frame, camera, shading)
-        values = buffer.read_color(0, 0, WIDTH, HEIGHT, 4, 0, "FLOAT")
-    target.free()
-    values.dimensions = WIDTH * HEIGHT * 4
-    return np.array(values).reshape(HEIGHT, WIDTH, 4)
+    return draw_picture(atlas, items, camera, Shading(gradients=True, **settings)).rgba
 
 
 def two_splats(front_opacity=0.0):
