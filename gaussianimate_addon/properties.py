@@ -133,9 +133,11 @@ class GaussianimateObject(bpy.types.PropertyGroup):
                 ("DRAWER", "GaussiAnimate", "Splats are posed on the graphics card and follow bones at once"),
             ),
             default="NATIVE",
+            override={"LIBRARY_OVERRIDABLE"},  # linked rigs are posed by overrides
         )
         native_display: bpy.props.StringProperty(
-            description="The object's own Display As, put back with Native display"
+            description="The object's own Display As, put back with Native display",
+            override={"LIBRARY_OVERRIDABLE"},
         )
 
 
@@ -163,7 +165,9 @@ def register() -> None:
         bpy.utils.register_class(cls)
     bpy.types.Scene.gaussianimate = bpy.props.PointerProperty(type=GaussianimateSettings)  # pyright: ignore[reportAttributeAccessIssue]
     bpy.types.Scene.gaussianimate_display = bpy.props.PointerProperty(type=GaussianimateDisplay)  # pyright: ignore[reportAttributeAccessIssue]
-    bpy.types.Object.gaussianimate = bpy.props.PointerProperty(type=GaussianimateObject)  # pyright: ignore[reportAttributeAccessIssue]
+    bpy.types.Object.gaussianimate = bpy.props.PointerProperty(  # pyright: ignore[reportAttributeAccessIssue]
+        type=GaussianimateObject, override={"LIBRARY_OVERRIDABLE"}
+    )
 
 
 def unregister() -> None:

@@ -275,6 +275,30 @@ def test_appended_objects_are_drawn_and_linked_ones_native(rigged, tmp_path, lin
         assert state(object) == DRAWN and drawn_objects() == [object]
 
 
+def test_library_overrides_keep_their_display(rigged, tmp_path):
+    """Linked rigs are posed by overrides, whose switch is their own and is saved."""
+    path, shot = str(tmp_path / "library.blend"), str(tmp_path / "shot.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    with bpy.data.libraries.load(path, link=True) as (_, wanted):
+        wanted.objects = ["bar"]
+    bpy.context.scene.collection.objects.link(wanted.objects[0])
+    wanted.objects[0].override_hierarchy_create(bpy.context.scene, bpy.context.view_layer)
+
+    def override():
+        return next(o for o in bpy.data.objects if o.override_library and o.type == "POINTCLOUD")
+
+    activate(override())
+    switch("DRAWER")
+    assert state(override()) == DRAWN
+    bpy.ops.wm.save_as_mainfile(filepath=shot)
+    bpy.ops.wm.open_mainfile(filepath=shot)
+    assert state(override()) == DRAWN and drawn_objects() == [override()]
+    activate(override())
+    switch("NATIVE")
+    assert state(override()) == NATIVE and shown_count(override()) == COUNT
+
+
 def test_a_failed_drawer_gives_native_display_back_until_it_is_tried_again(rigged, tmp_path):
     switch("DRAWER")
     try:

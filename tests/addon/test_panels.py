@@ -8,6 +8,7 @@ from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.gaussianimate_addon import job as jobs
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
+from gaussianimate.gaussianimate_addon.drawer.viewport import DRAWER, Drawer
 from gaussianimate.gaussianimate_addon.motion_switch import remember_replay
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
 
@@ -148,6 +149,33 @@ def test_a_stale_bind_offers_its_repair(capture):
 
 def test_the_native_export_is_explained(capture):
     assert "own PLY export" in said("bake")
+
+
+def test_display_says_who_draws(capture, monkeypatch):
+    layout = draw("display")
+    assert layout.buttons["Native"].depress and not layout.buttons["GaussiAnimate"].depress
+    assert layout.buttons["GaussiAnimate"].display == "DRAWER"
+    bpy.ops.gaussianimate.set_display(display="DRAWER")
+    layout = draw("display")
+    assert layout.buttons["GaussiAnimate"].depress and "Try Again" not in layout.buttons
+    splats = SimpleNamespace(
+        atlas=SimpleNamespace(spans=[range(200)], memory=1_234_567, notes=("Colours are simpler",)),
+        problem="Something is not drawn",
+    )
+    monkeypatch.setattr(Drawer, "splats", splats)
+    said = " ".join(draw("display").texts)
+    assert "200 splats, 1.2 MB on the graphics card" in said
+    assert "Colours are simpler" in said and "Something is not drawn" in said
+
+
+def test_a_failed_drawer_says_why_and_tries_again(capture, monkeypatch):
+    bpy.ops.gaussianimate.set_display(display="DRAWER")
+    monkeypatch.setattr(DRAWER, "failure", "The driver refused")
+    layout = draw("display")
+    assert "The driver refused" in " ".join(layout.texts)
+    assert layout.buttons["Try Again"].display == "DRAWER"
+    bpy.ops.gaussianimate.set_display(display=layout.buttons["Try Again"].display)
+    assert DRAWER.failure is None
 
 
 def test_a_running_job_is_shown(capture, monkeypatch):
