@@ -26,7 +26,7 @@ def script(output):
     yield 1.5
     shot = Shot("drawer_rest")
     stage.failure()
-    shot.check(view, (0.3, 0, 0), RED)
+    shot.check(view, stage.BASE, RED)
     shot.check(view, tip(0), BLUE)
     shot.check(view, tip(np.pi / 2), None)
 
@@ -41,7 +41,7 @@ def frames(view):
         bpy.context.scene.frame_set(frame)
         yield 0.5
         shot = Shot(f"drawer_frame_{frame}")
-        shot.check(view, (0.3, 0, 0), RED)
+        shot.check(view, stage.BASE, RED)
         shot.check(view, tip(angle), BLUE)
         shot.check(view, tip(0), None)
     bpy.context.scene.frame_set(1)
@@ -61,7 +61,7 @@ def bone_by_script(view, armature):
         shot = Shot("drawer_bone_posed")
         shot.check(view, tip(angle), BLUE)
         shot.check(view, tip(0), None)
-        shot.check(view, (0.3, 0, 0), RED)
+        shot.check(view, stage.BASE, RED)
     bone.rotation_quaternion = (1, 0, 0, 0)
     yield 0.3
 
