@@ -1,7 +1,8 @@
 """The shaders of the drawer: GLSL files, and what they expect to be given.
 
 Sources are written for Blender's create-info interface, which declares every input, so that one source
-compiles for OpenGL, Vulkan and Metal.
+compiles for OpenGL, Vulkan and Metal. For the last, which Blender translates to, there are no global
+constants, constructors of structures, outer products, quotients of matrices or comparisons of vectors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MAX_ITEMS = 64
 BATCH = 1024  # splats drawn as one instance
 VERTEX = ("tables", "linear", "skinning", "harmonics", "projection", "colours", "items", "splat_vert")
 FRAGMENT = ("splat_frag",)
-ARROW_VERTEX = ("tables", "skinning", "items", "arrow_vert")
+ARROW_VERTEX = ("tables", "linear", "skinning", "items", "arrow_vert")
 ARROW_FRAGMENT = ("arrow_frag",)
 
 

@@ -2,12 +2,12 @@
  * grows at rest, carried along by the pose. It is as long as the gradient is steep, up to a limit. An instance
  * is an arrow; `part` is a corner of it: 0 tail, 1 neck, 2 tip; the distance from the shaft (px); its colour. */
 
-const float LONGEST = 0.07; /* of the cloud's radius */
-const float HALF = 4.0;     /* gradient, over 1 / radius, of an arrow half as long */
-const float LIFT = 0.01;    /* towards the eye, of the radius: over the splats of the surface */
-const float SHORTEST = 5.0; /* px */
-const float HEAD = 9.0;     /* px, and at most this part of the arrow: */
-const float HEAD_PART = 0.5;
+#define LONGEST 0.07 /* of the cloud's radius */
+#define HALF 4.0     /* gradient, over 1 / radius, of an arrow half as long */
+#define LIFT 0.01    /* towards the eye, of the radius: over the splats of the surface */
+#define SHORTEST 5.0 /* px */
+#define HEAD 9.0     /* px, and at most this part of the arrow: */
+#define HEAD_PART 0.5
 
 vec3 lifted(vec3 v, float lift)
 {

@@ -1,15 +1,15 @@
 /* What a splat's colour shows. */
 
-const int SHOW_COLOUR = 0;
-const int SHOW_WEIGHT = 1;
-const int SHOW_STRETCH = 2;
-const int SHOW_DEPTH = 3;
+#define SHOW_COLOUR 0
+#define SHOW_WEIGHT 1
+#define SHOW_STRETCH 2
+#define SHOW_DEPTH 3
 
 vec3 to_scene_linear(vec3 c) /* sRGB transfer function */
 {
   vec3 low = c / 12.92;
   vec3 high = pow((max(c, vec3(0.0)) + 0.055) / 1.055, vec3(2.4));
-  return mix(high, low, vec3(lessThanEqual(c, vec3(0.04045))));
+  return mix(low, high, step(vec3(0.04045), c)); /* both are 0.0031308 where they meet */
 }
 
 /* 0 blue, 0.25 cyan, 0.5 green, 0.75 yellow, 1 red: the scale of Blender's weight painting. */

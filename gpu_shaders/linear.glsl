@@ -8,6 +8,17 @@ mat3 rotation_of(vec4 q) /* wxyz, unit */
               2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y));
 }
 
+mat3 outer(vec3 u, vec3 v) /* u v^T */
+{
+  return mat3(u * v.x, u * v.y, u * v.z);
+}
+
+bool is_identity(mat3 m)
+{
+  vec3 off = abs(m[0] - vec3(1.0, 0.0, 0.0)) + abs(m[1] - vec3(0.0, 1.0, 0.0)) + abs(m[2] - vec3(0.0, 0.0, 1.0));
+  return dot(off, vec3(1.0)) == 0.0;
+}
+
 mat3 cofactors(mat3 m)
 {
   return mat3(cross(m[1], m[2]), cross(m[2], m[0]), cross(m[0], m[1]));
@@ -19,7 +30,7 @@ vec3 leading_direction(mat3 m)
 {
   for (int i = 0; i < 8; i++) {
     float size = max(max(dot(m[0], m[0]), dot(m[1], m[1])), dot(m[2], m[2]));
-    m *= inversesqrt(max(size, 1.0e-36));
+    m = m * inversesqrt(max(size, 1.0e-36));
     m = m * m;
   }
   vec3 squares = vec3(dot(m[0], m[0]), dot(m[1], m[1]), dot(m[2], m[2]));
@@ -41,14 +52,14 @@ mat3 polar_rotation(mat3 m)
       return mat3(1.0); /* a line or a point: no rotation is nearest */
     }
   }
-  x *= sqrt(3.0); /* the size of a rotation, which saves a step where m is nearly one */
+  x = x * sqrt(3.0); /* the size of a rotation, which saves a step where m is nearly one */
   for (int i = 0; i < 8; i++) {
     mat3 adjugate = cofactors(x);
-    mat3 y = adjugate / dot(x[0], adjugate[0]); /* inverse, transposed */
+    mat3 y = adjugate * (1.0 / dot(x[0], adjugate[0])); /* inverse, transposed */
     float xx = dot(x[0], x[0]) + dot(x[1], x[1]) + dot(x[2], x[2]);
     float yy = dot(y[0], y[0]) + dot(y[1], y[1]) + dot(y[2], y[2]);
     float scale = sqrt(sqrt(yy / xx));
-    x = 0.5 * (scale * x + y / scale);
+    x = 0.5 * scale * x + (0.5 / scale) * y;
     if (abs(xx - 3.0) + abs(yy - 3.0) < 1.0e-5) {
       break;
     }
@@ -56,7 +67,7 @@ mat3 polar_rotation(mat3 m)
   if (volume < 0.0) { /* turn the weakest axis over */
     mat3 stretch = transpose(x) * m; /* symmetric */
     vec3 weakest = leading_direction(cofactors(stretch));
-    x -= outerProduct(x * weakest, 2.0 * weakest);
+    x -= outer(x * weakest, 2.0 * weakest);
   }
   return x;
 }

@@ -28,8 +28,10 @@ Ellipse project(vec3 v, mat3 to_view, mat3 jacobian, mat3 shape)
   float determinant = dot(area, area) + LOW_PASS * (xx + yy) + LOW_PASS * LOW_PASS;
   float a = xx + LOW_PASS, c = yy + LOW_PASS;
   float half_difference = 0.5 * (a - c);
-  float large = 0.5 * (a + c) + sqrt(half_difference * half_difference + b * b);
-  vec2 axis = a >= c ? vec2(large - c, b) : vec2(b, large - a);
+  float spread = sqrt(half_difference * half_difference + b * b);
+  float large = 0.5 * (a + c) + spread;
+  float along = abs(half_difference) + spread; /* of the two ways to write the axis, the one without cancelling */
+  vec2 axis = a >= c ? vec2(along, b) : vec2(b, along);
   float size = length(axis);
   Ellipse ellipse;
   ellipse.axis = size > 0.0 ? axis / size : vec2(1.0, 0.0);

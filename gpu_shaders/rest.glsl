@@ -7,5 +7,8 @@ struct Motion {
 
 Motion at_rest()
 {
-  return Motion(vec3(0.0), mat3(1.0));
+  Motion motion;
+  motion.displacement = vec3(0.0);
+  motion.jacobian = mat3(1.0);
+  return motion;
 }

@@ -10,7 +10,7 @@ struct Influences {
   vec3 gradient[INFLUENCES];
 };
 
-const float LARGEST = 1.0e15; /* of motions; bones that are broken come with more (NaN is not reliable) */
+#define LARGEST 1.0e15 /* of motions; bones that are broken come with more (NaN is not reliable) */
 
 struct Motion {
   vec3 displacement;
@@ -38,7 +38,7 @@ Influences read_influences(int row, float range, vec2 pairs)
 }
 #else
 /* The last weight is what is missing to 1, the last gradient what is missing to 0. */
-void complete(inout Influences skin)
+Influences complete(Influences skin)
 {
   skin.weight[INFLUENCES - 1] = 1.0;
   skin.gradient[INFLUENCES - 1] = vec3(0.0);
@@ -47,6 +47,7 @@ void complete(inout Influences skin)
     skin.gradient[INFLUENCES - 1] -= skin.gradient[k];
   }
   skin.weight[INFLUENCES - 1] = max(skin.weight[INFLUENCES - 1], 0.0);
+  return skin;
 }
 
 int bone_of(float byte)
@@ -66,8 +67,7 @@ Influences read_influences(int row, float range, vec2 pairs)
   skin.bone[1] = bone_of(head.y);
   skin.weight[0] = head.z;
   skin.gradient[0] = (floor(tail.xyz * 255.0 + 0.5) - 128.0) * (range / 127.0);
-  complete(skin);
-  return skin;
+  return complete(skin);
 }
 #  else
 /* 8-bit bones; all but the last weight and gradient with 16 bits, gradients with an offset of 32768. */
@@ -83,8 +83,7 @@ Influences read_influences(int row, float range, vec2 pairs)
     skin.weight[k] = value.x;
     skin.gradient[k] = (floor(value.yzw * 65535.0 + 0.5) - 32768.0) * (range / 32767.0);
   }
-  complete(skin);
-  return skin;
+  return complete(skin);
 }
 #  endif
 #endif
@@ -105,7 +104,10 @@ Bone read_bone(int index)
 
 Motion at_rest()
 {
-  return Motion(vec3(0.0), mat3(1.0));
+  Motion motion;
+  motion.displacement = vec3(0.0);
+  motion.jacobian = mat3(1.0);
+  return motion;
 }
 
 bool usable(Motion motion)
@@ -125,7 +127,7 @@ Motion blend(Influences skin, int first_bone, vec3 p, float eta)
     moved[k] = vec3(0.0);
     if (skin.bone[k] >= 0) {
       Bone bone = read_bone(first_bone + skin.bone[k]);
-      broken = broken || (bone.x.w > LARGEST && (skin.weight[k] != 0.0 || skin.gradient[k] != vec3(0.0)));
+      broken = broken || (bone.x.w > LARGEST && (skin.weight[k] != 0.0 || dot(abs(skin.gradient[k]), vec3(1.0)) != 0.0));
       moved[k] = vec3(dot(bone.x.xyz, p), dot(bone.y.xyz, p), dot(bone.z.xyz, p)) +
                  vec3(bone.x.w, bone.y.w, bone.z.w);
       change += skin.weight[k] * mat3(bone.x.xyz, bone.y.xyz, bone.z.xyz);
@@ -138,7 +140,7 @@ Motion blend(Influences skin, int first_bone, vec3 p, float eta)
   }
   if (eta != 0.0) {
     for (int k = 0; k < INFLUENCES; k++) {
-      motion.jacobian += outerProduct(moved[k] - motion.displacement, eta * skin.gradient[k]);
+      motion.jacobian += outer(moved[k] - motion.displacement, eta * skin.gradient[k]);
     }
   }
   return motion;

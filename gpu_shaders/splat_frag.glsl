@@ -1,18 +1,18 @@
 /* The Gaussian falloff, premultiplied; or the outline of the splat, a disc of its colour with a darker rim. */
 
-const float OUTLINE = 2.0;   /* standard deviations */
-const float RIM = 1.5;       /* px, and at most this part of the radius: */
-const float RIM_PART = 0.15;
-const float RIM_SHADE = 0.3; /* of the colour */
+#define OUTLINE 2.0   /* standard deviations */
+#define RIM 1.5       /* px, and at most this part of the radius: */
+#define RIM_PART 0.15
+#define RIM_SHADE 0.3 /* of the colour */
 
 void main()
 {
+  float radius = length(offset);
+  float pixel = max(fwidth(radius), 1.0e-6); /* before anything is discarded, which would spoil it */
   if (any(greaterThan(abs(offset), limit))) { /* the triangle is larger than the splat's rectangle */
     discard;
   }
-  float radius = length(offset);
   if (camera.shading.w != 0.0) {
-    float pixel = max(fwidth(radius), 1.0e-6);
     float inside = (OUTLINE - radius) / pixel; /* px from the outline */
     float alpha = tint.a * clamp(inside + 0.5, 0.0, 1.0);
     if (alpha < ALPHA_CUT) {

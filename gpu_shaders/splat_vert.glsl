@@ -70,7 +70,7 @@ void main()
       vec3 seen = camera.viewport.w == 0.0 ? normalize(v) : vec3(0.0, 0.0, -1.0);
       direction = seen * mat3(items[i].turn); /* transposed: into the object's space */
 #ifdef DEFORM
-      if (motion.jacobian != mat3(1.0)) {
+      if (!is_identity(motion.jacobian)) {
         direction = direction * polar_rotation(motion.jacobian); /* transposed: into the rest pose */
       }
 #endif

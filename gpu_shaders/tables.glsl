@@ -3,5 +3,6 @@
 vec4 texel(sampler2D table, int i)
 {
   int width = textureSize(table, 0).x;
-  return texelFetch(table, ivec2(i & (width - 1), i >> findMSB(width)), 0);
+  int digits = (floatBitsToInt(float(width)) >> 23) - 127; /* the exponent: log2 of the width */
+  return texelFetch(table, ivec2(i & (width - 1), i >> digits), 0);
 }
