@@ -106,7 +106,7 @@ class NodeBuilder:
         """Read a named attribute."""
         return self.one("GeometryNodeInputNamedAttribute", name, data_type=kind)
 
-    def store(self, geometry: Socket, name: str, kind: str, value: Socket, selection: Value = None) -> Socket:
+    def store(self, geometry: Socket, name: str, kind: str, value: Value, selection: Value = None) -> Socket:
         """Store a named attribute on the selected points; the others keep their bits."""
         node = self.node("GeometryNodeStoreNamedAttribute", geometry, selection, name, value, data_type=kind)
         return node.outputs[0]

@@ -19,6 +19,7 @@ from .point_material import point_material
 
 NATIVE_SPLATS = bpy.app.version >= (5, 3, 0)
 BASE = "radiance:base"
+SEEN = "drawn:base"  # what BASE was, in evaluated splats that Blender must not draw in viewports
 SH_BANDS = {0: 0, 3: 1, 8: 2, 15: 3}
 
 
@@ -88,7 +89,7 @@ def point_cloud_to_cloud(data: bpy.types.PointCloud) -> GaussianCloud:
     """
     if not is_splat_data(data):
         raise RigError(f"'{data.name}' holds no Gaussian splats; import a splat file or a capture first")
-    base = read_attribute(data, BASE)
+    base = read_attribute(data, SEEN if has_attribute(data, SEEN) else BASE)
     count = (cloud_sh_degree(data) + 1) ** 2 - 1
     sh = np.empty((len(base), count + 1, 3), np.float32)
     sh[:, 0] = base[:, :3]

@@ -7,7 +7,7 @@ from typing import cast
 import bpy
 
 from ...gpu_shaders import SkinLayout
-from ..modifiers import DEFORM, DISPLAY, find_modifier, remove_modifier
+from ..modifiers import DISPLAY, remove_modifier
 from ..point_cloud import is_splat_data
 from ..preferences import preferences
 from ..properties import display_settings, object_notes
@@ -32,8 +32,8 @@ def drawn_objects() -> list[bpy.types.Object]:
 def set_display(object: bpy.types.Object, display: str) -> None:
     """Let the drawer (`DRAWER`) or Blender (`NATIVE`) draw the object in viewports.
 
-    Blender's own drawing is switched off by Display As Bounds, which no render minds, and the deformer's
-    work in viewports by `thin_out`.
+    Blender's own drawing is switched off by Display As Bounds, which no render minds, and what of it that
+    leaves, with the deformer's work in viewports, by `thin_out`.
     """
     notes = object_notes(object)
     if display == DRAWER:
@@ -62,10 +62,7 @@ def give_back_all() -> None:
 def _hand_over(object: bpy.types.Object) -> None:
     if object.display_type != "BOUNDS":
         object.display_type = "BOUNDS"
-    if find_modifier(object, DEFORM) is not None:
-        thin_out(object, True)
-    else:
-        remove_modifier(object, DISPLAY)
+    thin_out(object, True)
 
 
 def _give_back(object: bpy.types.Object) -> None:

@@ -195,11 +195,7 @@ class SceneSplats:
             object = subject.find()
             if object is None:
                 continue
-            worlds = [
-                world
-                for world in _appearances(depsgraph, object, space, subject.instanced)
-                if np.isfinite(world).all()
-            ]
+            worlds = list(filter(_is_place, _appearances(depsgraph, object, space, subject.instanced)))
             if not worlds:
                 continue
             modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
@@ -282,6 +278,11 @@ def _appearances(
     for instance in depsgraph.object_instances:
         if instance.is_instance and instance.object.original == object and is_shown(instance.parent):
             yield np.array(instance.matrix_world, np.float64)
+
+
+def _is_place(world: np.ndarray) -> bool:
+    """Whether something can stand there: neither scaled to a point nor nowhere."""
+    return bool(np.isfinite(world).all() and world[:3, :3].any())
 
 
 def _shown_in(space: bpy.types.SpaceView3D) -> Callable[[Any], bool]:

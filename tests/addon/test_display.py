@@ -11,6 +11,7 @@ import pytest
 from compare import assert_equal_bits
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
+from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.bake import posed_cloud
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.deformer import deformer_armature
@@ -125,8 +126,25 @@ def test_a_hidden_armature_is_still_evaluated(rigged):
 
 def test_an_unrigged_capture_keeps_all_splats(capture):
     switch("DRAWER")
-    assert state(capture) == ("DRAWER", "BOUNDS", False)
+    assert state(capture) == DRAWN
     assert shown_count(capture) == COUNT
+
+
+@pytest.mark.parametrize("kind", ("capture", "rigged"))
+def test_blender_draws_nothing_in_viewports(kind, request):
+    """EEVEE and Cycles draw objects shown as bounds, too: what they get is transparent and has no size."""
+    object = request.getfixturevalue(kind)
+
+    def largest(name):
+        data = object.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+        return np.abs(read_attribute(data, name)[..., -1]).max() if name in data.attributes else 0
+
+    bpy.context.scene.frame_set(3)
+    assert largest("radiance:base") > 0.5
+    switch("DRAWER")
+    assert largest("radiance:base") == largest("radius") == 0
+    switch("NATIVE")
+    assert largest("radiance:base") > 0.5
 
 
 def test_bakes_and_exports_are_complete(rigged):

@@ -22,6 +22,7 @@ def script(output):
     stage.wall("wall", -1, 1)
     area, _, data = view = stage.views()[0]
     look(data, FRONT, (0.6, 0, 0), 6)
+    area.spaces.active.overlay.show_object_origins = False
     yield from hiding(area.spaces.active, view, splats)
     yield from hidden_armature(view)
 
