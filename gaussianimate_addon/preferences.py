@@ -23,6 +23,10 @@ SKIN_LAYOUTS = (
 )
 
 
+def _redraw(self: bpy.types.AddonPreferences, context: bpy.types.Context) -> None:
+    redraw_views()
+
+
 class GaussianimatePreferences(bpy.types.AddonPreferences):
     """Shown under Edit > Preferences > Add-ons."""
 
@@ -43,7 +47,7 @@ class GaussianimatePreferences(bpy.types.AddonPreferences):
             description="How the drawer stores weights and their gradients",
             items=SKIN_LAYOUTS,
             default="EXACT",
-            update=lambda self, context: redraw_views(),
+            update=_redraw,
         )
 
     def draw(self, context: bpy.types.Context) -> None:

@@ -66,6 +66,7 @@ class Drawer:
         self.scenes: dict[tuple[int, str], SceneSplats] = {}
         self.views: dict[int, View] = {}
         self.failure: str | None = None
+        self._told: tuple[object, ...] = ()
 
     @property
     def splats(self) -> SceneSplats:
@@ -138,6 +139,7 @@ class Drawer:
         depsgraph = context.view_layer.depsgraph  # as it is: nothing may be evaluated amid a redraw
         splats, space = self.splats, cast(Any, context.space_data)
         splats.update(drawn_objects, depsgraph, skin_layout(context))
+        self._tell(splats)
         shading = display_shading(context)
         marked = shading.show == Show.WEIGHT or shading.gradients
         items = splats.items(depsgraph, space, with_marks=marked)
@@ -159,6 +161,14 @@ class Drawer:
             screen.composite(picture)
         masked = space.overlay.show_overlays and mask_bones_in_front(context, depsgraph)
         screen.composite(picture, transmit=True, masked=masked)
+
+    def _tell(self, splats: SceneSplats) -> None:
+        """Let sidebars say anew what is drawn, where that changed."""
+        atlas = splats.atlas
+        news = (splats.problem, *(() if atlas is None else (len(atlas.spans), atlas.memory, atlas.notes)))
+        if news != self._told:
+            self._told = news
+            bpy.app.timers.register(redraw_sidebars, first_interval=0.1)
 
 
 def _draw_canvas(

@@ -366,7 +366,7 @@ def test_settings_reach_the_shading(empty_scene):
     assert (shading.elastic, shading.outlines, shading.mark_unweighted, shading.gradients) == (0, 1, 1, 1)
 
 
-def test_the_skin_layout_is_a_preference(empty_scene):
+def test_the_skin_layout_is_a_preference(empty_scene, capfd):
     chosen = bpy.context.preferences.addons["gaussianimate"].preferences
     try:
         for layout in ("COMPACT", "PAPER10", "EXACT"):
@@ -374,3 +374,4 @@ def test_the_skin_layout_is_a_preference(empty_scene):
             assert skin_layout(bpy.context) == layout.lower()
     finally:
         chosen.skin_layout = "EXACT"
+    assert "Error" not in capfd.readouterr().err, "of the update that redraws"
