@@ -92,19 +92,23 @@ class ViewOrder:
         The first order, and one for other splats than the last, is waited for: there is nothing to draw
         meanwhile. ``started`` is called when a thread sorts, so that a redraw can follow.
         """
-        self._collect()
         key = order_key(atlas, items, moves, camera)
+        self._collect(key)
         spans = [atlas.spans[item.span] for item in items]
         if self._key is None or self._key.items != key.items:
-            self._pending = None
             self._take(key, sort(spans, key))
         elif self._pending is None and needs_new_order(self._key, key):
             self._pending = key, _WORKERS.submit(sort, spans, key)
             started()
 
-    def _collect(self) -> None:
-        if self._pending is not None and self._pending[1].done():
-            key, future = self._pending
+    def _collect(self, now: OrderKey) -> None:
+        """Take a finished order over; drop one of other splats, finished or not."""
+        if self._pending is None:
+            return
+        key, future = self._pending
+        if key.items != now.items:
+            self._pending = None
+        elif future.done():
             self._pending = None
             self._take(key, future.result())
 

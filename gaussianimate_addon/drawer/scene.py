@@ -271,7 +271,7 @@ def _appearances(
     """Yield the world matrix of the object, where it is visible, and of its visible instances."""
     evaluated = object.evaluated_get(depsgraph)
     is_shown = _shown_by_renders(depsgraph) if space is None else _shown_in(space)
-    if object.name in depsgraph.view_layer_eval.objects and is_shown(evaluated):
+    if evaluated.name in depsgraph.view_layer_eval.objects and is_shown(evaluated):
         yield np.array(evaluated.matrix_world, np.float64)
     if not instanced:
         return
