@@ -70,6 +70,7 @@ class MotionDatabase:
         turn a difference of residuals into squared distance of points
     residual_rotations : (F, B, 4) float32, residual_offsets : (F, B, 3) float32: the values
     parts : P arrays of joints that are matched together
+    part_leaders : (P,) int32, the joint each part is about
     bone_parts : (P, B) float32, weight of each part for each bone, columns sum to 1
     """
 
@@ -88,6 +89,7 @@ class MotionDatabase:
     residual_rotations: F32
     residual_offsets: F32
     parts: Parts
+    part_leaders: I32
     bone_parts: F32
 
     @property
@@ -142,7 +144,7 @@ def build_database(
     affinity = rig.bone_affinity
     if affinity is None:
         affinity = np.eye(rig.joint_count, dtype=np.float32)[rig.bone_joints]
-    parts, bone_parts = skeleton_parts(rig.joint_parents, affinity, softness)
+    parts, leaders, bone_parts = skeleton_parts(rig.joint_parents, affinity, softness)
     up = np.array([0.0, 1.0, 0.0]) if up is None else np.asarray(up, np.float64)
     empty = MotionDatabase(
         parents=rig.joint_parents,
@@ -160,6 +162,7 @@ def build_database(
         residual_rotations=np.zeros((0, rig.bone_count, 4), np.float32),
         residual_offsets=np.zeros((0, rig.bone_count, 3), np.float32),
         parts=parts,
+        part_leaders=leaders,
         bone_parts=bone_parts,
     )
     return extend_database(
@@ -220,8 +223,8 @@ def extend_database(
 
 def full_body(database: MotionDatabase) -> MotionDatabase:
     """The database with the whole body as the only part."""
-    parts, bone_parts = whole_body(database.joint_count, database.bone_count)
-    return replace(database, parts=parts, bone_parts=bone_parts)
+    parts, leaders, bone_parts = whole_body(database.joint_count, database.bone_count)
+    return replace(database, parts=parts, part_leaders=leaders, bone_parts=bone_parts)
 
 
 def residuals_of(

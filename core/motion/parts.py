@@ -12,7 +12,7 @@ _LEAST_WEIGHT = 0.05
 
 def skeleton_parts(
     parents: NDArray[np.integer], affinity: NDArray[np.floating], softness: float = SOFTNESS
-) -> tuple[Parts, NDArray[np.float32]]:
+) -> tuple[Parts, NDArray[np.int32], NDArray[np.float32]]:
     """Split a skeleton into overlapping parts: a joint that has children, its parent and those children.
 
     The root (joint 0) leads a part too but is in no part's key: its rotation is the heading, which must not
@@ -28,6 +28,7 @@ def skeleton_parts(
     Returns
     -------
     parts : P arrays of joint indices
+    leaders : (P,) int32, the joint each part is about
     bone_parts : (P, B) float32, weight of each part for each bone, columns sum to 1
 
     Parts that no bone listens to are left out.
@@ -48,9 +49,13 @@ def skeleton_parts(
     weights[0, weights.sum(axis=0) == 0] = 1
     used = weights.any(axis=1)
     parts = tuple(np.flatnonzero(row[1:]).astype(np.int32) + 1 for row in member[used])
-    return parts, weights[used].astype(np.float32)
+    return parts, leaders[used].astype(np.int32), weights[used].astype(np.float32)
 
 
-def whole_body(joint_count: int, bone_count: int) -> tuple[Parts, NDArray[np.float32]]:
+def whole_body(joint_count: int, bone_count: int) -> tuple[Parts, NDArray[np.int32], NDArray[np.float32]]:
     """One part of all joints but the root, for every bone: whole-body matching."""
-    return (np.arange(1, joint_count, dtype=np.int32),), np.ones((1, bone_count), np.float32)
+    return (
+        (np.arange(1, joint_count, dtype=np.int32),),
+        np.zeros(1, np.int32),
+        np.ones((1, bone_count), np.float32),
+    )

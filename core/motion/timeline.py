@@ -58,3 +58,29 @@ class Timeline:
         if len(gaps):
             out[gaps] = geodesic_step(rows[self.left[gaps]], rows[self.right[gaps]], self.share[gaps, None])
         return out
+
+
+def clip_bounds(clips: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First and last row (F,) of the clip of each row; rows of a clip (F,) are contiguous."""
+    starts = np.flatnonzero(np.diff(clips, prepend=clips[:1] - 1))
+    ends = np.append(starts[1:], len(clips)) - 1
+    lengths = ends - starts + 1
+    return np.repeat(starts, lengths), np.repeat(ends, lengths)
+
+
+def clip_lengths(clips: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Number of frames (C,) of each clip of contiguous rows (F,)."""
+    starts = np.flatnonzero(np.diff(clips, prepend=clips[:1] - 1))
+    return np.diff(np.append(starts, len(clips)))
+
+
+def resampled(lengths: NDArray[np.integer], wanted: NDArray[np.integer]) -> Timeline:
+    """Timeline that stretches clips of `lengths` (C,) frames to those `wanted` (C,), ends kept."""
+    starts = np.cumsum(lengths) - lengths
+    clips = np.repeat(np.arange(len(lengths)), wanted)
+    within = np.arange(len(clips)) - (np.cumsum(wanted) - wanted)[clips]
+    at = within * ((lengths - 1) / np.maximum(wanted - 1, 1))[clips]
+    low = np.minimum(np.floor(at + 1e-9).astype(np.intp), np.maximum(lengths - 2, 0)[clips])
+    share = np.maximum(at - low, 0.0)
+    left = starts[clips] + low
+    return Timeline(left, np.where(share > 1e-9, left + 1, left), share, clips.astype(np.int32))
