@@ -111,7 +111,10 @@ def neighbour_weights(distances: NDArray[np.floating]) -> NDArray[np.float64]:
 class SettlingFilter:
     """Lets residuals glide to their target while a bone is dragged.
 
-    ``V <- V Exp(a Log(V^-1 V*))`` with ``a = 1 - exp(-dt / tau)``: the answer it settles at does not depend on the way there. tau : seconds
+    ``V <- V Exp(a Log(V^-1 V*))`` with ``a = 1 - exp(-dt / tau)``; where it settles does not depend on the way
+    there.
+
+    tau : seconds
     """
 
     def __init__(self, tau: float = 0.08) -> None:
