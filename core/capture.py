@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .cloud import GaussianCloud
+from .given_skeleton import GivenSkeleton
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class Capture:
     fps : frames a second, None where the source does not say
     up : axis of the source that points up: "y", "z", "-y" or None where unknown
     notes : one sentence each on what was cleaned, skipped or assumed, for the user's report
+    clips : (F,) int32, the motion a frame belongs to; frames that follow each other in one clip follow each
+        other in time. None: all frames are one motion
+    clip_names : name of clip i, as far as the source gives them
+    skeleton : joints the source knows, None where it has none
     """
 
     name: str
@@ -35,6 +40,9 @@ class Capture:
     fps: float | None = None
     up: str | None = None
     notes: tuple[str, ...] = field(default=())
+    clips: NDArray[np.int32] | None = None
+    clip_names: tuple[str, ...] = ()
+    skeleton: GivenSkeleton | None = None
 
     @property
     def frame_count(self) -> int:
@@ -45,3 +53,16 @@ class Capture:
     def point_count(self) -> int:
         """Number of points N."""
         return self.positions.shape[1]
+
+    def take_frames(self, frames: NDArray[np.integer]) -> Capture:
+        """Return the capture of some of its frames (indices (F',)), in the order given."""
+        chosen = np.arange(self.frame_count)[frames]
+        load = self.load_cloud
+        return replace(
+            self,
+            positions=self.positions[chosen],
+            frame_valid=self.frame_valid[chosen],
+            load_cloud=None if load is None else lambda frame: load(int(chosen[frame])),
+            clips=None if self.clips is None else self.clips[chosen],
+            skeleton=None if self.skeleton is None else self.skeleton.take_frames(chosen),
+        )

@@ -58,6 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     rig.add_argument(
         "--joint-threshold", type=float, default=0.3, metavar="TAU", help="lower: more joints (default 0.3)"
     )
+    rig.add_argument(
+        "--skeleton",
+        choices=("auto", "given", "extracted"),
+        default="auto",
+        help="the capture's own joints, joints found in its motion, or its own where it has some (default)",
+    )
     rig.add_argument("--json", action="store_true", help="print the report as one JSON object, last line")
     rig.set_defaults(run=_rig)
 
@@ -118,7 +124,13 @@ def _rig(options: argparse.Namespace) -> None:
     from .rigging.build import RigOptions, build_rig
     from .rigging.rig_file import save_rig
 
-    chosen = RigOptions(options.max_bones, options.max_influences, options.joint_threshold, options.canonical)
+    chosen = RigOptions(
+        options.max_bones,
+        options.max_influences,
+        options.joint_threshold,
+        options.canonical,
+        options.skeleton,
+    )
     chosen.check()
     require_folder(options.output)
     keep_inputs(options.output, find_files(options.capture)[0])
@@ -268,6 +280,10 @@ def _capture_facts(path: str) -> list[tuple[str, object]]:
         ("up axis", capture.up or "unknown"),
         ("size", " x ".join(f"{side:.4g}" for side in high - low)),
     ]
+    if capture.clips is not None:
+        facts.append(("clips", len(np.unique(capture.clips))))
+    if capture.skeleton is not None:
+        facts.append(("given joints", len(capture.skeleton)))
     if capture.faces is not None:
         facts.append(("triangles", len(capture.faces)))
     if capture.load_cloud is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..capture import Capture
 from ..cloud import GaussianCloud
 from ..errors import FormatError
+from .archive_skeleton import SKELETON_ARRAYS, with_clips, with_skeleton
 from .cleaning import clamp_scales
 from .points import UP_AXES, drop_rows, finite_rows, sh_from_colors
 
@@ -26,7 +27,8 @@ def read_archive(path: Path, name: str, notes: tuple[str, ...] = ()) -> Capture:
     ``vertices (F, N, 3)``, optionally ``faces (M, 3)``, ``colors (N, 3)`` (uint8, or 0..1), ``fps``, ``up``;
     with ``quat_wxyz (F, N, 4)`` and ``scales (N, 3)`` every frame is a cloud. ``means3D (T, N, 3)`` marks
     the output of Dynamic3DGaussians (Luiten et al. 2024), whose other parameters are unnormalised
-    quaternions, logit opacities, log scales and RGB colours.
+    quaternions, logit opacities, log scales and RGB colours. Either may bring clips and a skeleton, see
+    `archive_skeleton`.
 
     Raises
     ------
@@ -34,9 +36,9 @@ def read_archive(path: Path, name: str, notes: tuple[str, ...] = ()) -> Capture:
     """
     arrays = _load(path)
     if "means3D" in arrays:
-        return _dynamic_gaussians(arrays, path, name, notes)
+        return with_skeleton(with_clips(_dynamic_gaussians(arrays, path, name, notes), arrays), arrays)
     if "vertices" in arrays:
-        return _animated_vertices(arrays, path, name, notes)
+        return with_skeleton(with_clips(_animated_vertices(arrays, path, name, notes), arrays), arrays)
     held = ", ".join(sorted(arrays)[:8]) or "nothing"
     raise FormatError(path, f"the archive has neither vertices nor means3D, it holds {held}")
 
@@ -44,6 +46,7 @@ def read_archive(path: Path, name: str, notes: tuple[str, ...] = ()) -> Capture:
 WANTED = (
     *("vertices", "faces", "colors", "fps", "up", "quat_wxyz", "scales", "opacities"),
     *("means3D", "rgb_colors", "unnorm_rotations", "logit_opacities", "log_scales"),
+    *SKELETON_ARRAYS,
 )
 
 

@@ -18,6 +18,7 @@ from .rig import Rig
 from .skeleton.skeleton import Skeleton, build_skeleton, single_joint
 
 DEFAULT_FPS = 24.0
+SKELETONS = ("auto", "given", "extracted")
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,15 @@ class RigOptions:
     max_bones : most outer bones; max_influences : most bones a point, 1..4
     joint_threshold : tau, how much the bone weights must change along the skeleton for a joint, 0..1
     canonical_frame : frame of the capture that becomes the rest pose
+    skeleton : "given", the joints the capture brings; "extracted", joints found in its motion; "auto", given
+        where there are some
     """
 
     max_bones: int = 50
     max_influences: int = 4
     joint_threshold: float = 0.3
     canonical_frame: int = 0
+    skeleton: str = "auto"
 
     def check(self) -> None:
         """Raise `CaptureError` naming the option that is out of range."""
@@ -42,6 +46,8 @@ class RigOptions:
             raise CaptureError(f"A point can follow 1 to 4 bones, not {self.max_influences}.")
         if not 0 < self.joint_threshold <= 1:
             raise CaptureError(f"The joint threshold lies between 0 and 1, not at {self.joint_threshold}.")
+        if self.skeleton not in SKELETONS:
+            raise CaptureError(f"The skeleton can be auto, given or extracted, not '{self.skeleton}'.")
 
 
 @dataclass(frozen=True)
@@ -90,12 +96,14 @@ def build_rig(
 
     Raises
     ------
-    CaptureError : nothing to rig, or an option out of range
+    CaptureError : nothing to rig, an option out of range, or no skeleton where a given one is asked for
     Cancelled : by `progress`
     """
     options = options or RigOptions()
     options.check()
     clock = _Clock()
+    if options.skeleton == "given" and capture.skeleton is None:
+        raise CaptureError(f"{capture.name} brings no skeleton; let one be extracted from its motion.")
     frames, canonical, notes = _usable_frames(capture, options.canonical_frame)
     rest = capture.positions[canonical]
     positions = capture.positions if len(frames) == capture.frame_count else capture.positions[frames]
@@ -106,7 +114,13 @@ def build_rig(
 
             skin = separate_places(rest, skin, options.max_bones)
     notes += [*skin.notes, *_frame_notes(len(frames))]
-    skeleton = _skeleton(capture, canonical, rest, positions, skin, options, clock, progress)
+    if capture.skeleton is None or options.skeleton == "extracted":
+        skeleton = _extracted(capture, canonical, rest, positions, skin, options, clock, progress)
+    else:
+        from .skeleton.given import bind_skeleton
+
+        with clock("joints"):
+            skeleton = bind_skeleton(capture.skeleton, canonical, frames, rest, positions, skin, progress)
     rig = Rig(
         rest=np.ascontiguousarray(rest, np.float32),
         indices=skin.indices,
@@ -122,6 +136,7 @@ def build_rig(
         fps=capture.fps or DEFAULT_FPS,
         canonical_frame=canonical,
         bone_affinity=skeleton.affinity.astype(np.float32),
+        joint_bind=skeleton.bind,
     )
     rig.check()
     percent = 100 / (float(np.linalg.norm(np.ptp(rest.astype(np.float64), axis=0))) or 1.0)
@@ -132,7 +147,7 @@ def build_rig(
     return RigResult(rig, report)
 
 
-def _skeleton(
+def _extracted(
     capture: Capture,
     canonical: int,
     rest: NDArray[np.float32],

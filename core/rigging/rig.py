@@ -34,6 +34,8 @@ class Rig:
     canonical_frame : frame of the capture that is the rest pose
     bone_affinity : (B, J) float32, share of each outer bone's points on the segments each joint moves,
         rows sum to 1; None where unknown
+    joint_bind : (J, 3, 4) float64, of a rig on a skeleton the capture brought: rigid motion of each joint
+        from that skeleton's own rest pose to the rig's (see `given_poses`); else None
     """
 
     rest: NDArray[np.float32]
@@ -50,6 +52,7 @@ class Rig:
     fps: float
     canonical_frame: int
     bone_affinity: NDArray[np.float32] | None = None
+    joint_bind: NDArray[np.float64] | None = None
 
     @property
     def point_count(self) -> int:
@@ -94,6 +97,8 @@ class Rig:
         }
         if self.bone_affinity is not None:
             shapes["bone_affinity"] = (b, j)
+        if self.joint_bind is not None:
+            shapes["joint_bind"] = (j, 3, 4)
         for name, shape in shapes.items():
             array = getattr(self, name)
             yield array.shape != shape, f"{name} has shape {array.shape}, expected {shape}"

@@ -13,7 +13,7 @@ from .rig import FIELDS, Rig
 
 SCHEMA = "gaussianimate-rig"
 VERSION = 1
-_OPTIONAL = ("bone_affinity",)
+_OPTIONAL = ("bone_affinity", "joint_bind")
 _TYPES = {
     "rest": np.float32,
     "indices": np.int32,
@@ -26,6 +26,7 @@ _TYPES = {
     "root_translations": np.float64,
     "frames": np.int32,
     "bone_affinity": np.float32,
+    "joint_bind": np.float64,
 }
 
 

@@ -34,13 +34,13 @@ def merge_affinity(affinity: F64, renumber: NDArray[np.integer]) -> F64:
     return merged
 
 
-def nearby_joints(tree: KinematicTree, affinity: F64) -> NDArray[np.bool_]:
+def nearby_joints(tree: KinematicTree, affinity: F64, leaves: bool = False) -> NDArray[np.bool_]:
     """(B, J) joints a bone may be bound to: those it has a share in, and the neighbours of its largest.
 
-    Never an end effector: an end moves nothing.
+    Never an end effector, which moves nothing, unless `leaves` says that joints without children turn too.
     """
     near = tree.hops() <= 1
-    carriers = tree.child_counts > 0
+    carriers = (tree.child_counts > 0) | leaves
     carriers[0] = True
     return ((affinity > 0.02) | near[affinity.argmax(axis=1)]) & carriers
 
@@ -51,6 +51,7 @@ def rebind(
     bone_joints: NDArray[np.integer],
     allowed: NDArray[np.bool_],
     sweeps: int = 2,
+    least_gain: float = 0.0,
 ) -> NDArray[np.int32]:
     """Give each bone the joint that lowers the replay's error most (iterated conditional modes, Besag 1986).
 
@@ -59,6 +60,7 @@ def rebind(
     joint_transforms : (F, J, 3, 4) rest -> posed, in the statistics' units
     bone_joints : (B,) present binding
     allowed : (B, J) joints to choose from
+    least_gain : what a change must save of the squared error, in the statistics' units
 
     Returns
     -------
@@ -70,6 +72,7 @@ def rebind(
     flat = np.moveaxis(joint_transforms[:, binding], 1, 2).reshape(len(joint_transforms), 3, -1)
     residual = flat @ stats.gram - stats.cross  # (F, 3, 4B)
     own = stats.gram.reshape(bones, 4, bones, 4)
+    least_gain = max(least_gain, 1e-12 * stats.energy.sum(), 1e-312)
     for _ in range(sweeps):
         changed = False
         for bone in range(bones):
@@ -78,7 +81,7 @@ def rebind(
             linear = residual[:, :, 4 * bone : 4 * bone + 4]
             cost = np.einsum("fcai,fcai->c", change @ own[bone, :, bone] + 2 * linear[:, None], change)
             best = int(np.argmin(cost))
-            if cost[best] < -1e-12 * max(stats.energy.sum(), 1e-300):
+            if cost[best] < -least_gain:
                 residual += change[:, best] @ gram[bone]
                 binding[bone] = choices[best]
                 changed = True

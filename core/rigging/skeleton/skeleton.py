@@ -35,6 +35,7 @@ class Skeleton:
     """J joints that carry B outer bones through F frames; see `Rig` for the arrays.
 
     rmse : root mean square point distance of the replay by the skeleton alone, metres
+    bind : (J, 3, 4) of a given skeleton, from its own rest pose to the rig's
     """
 
     tree: KinematicTree
@@ -45,6 +46,7 @@ class Skeleton:
     root_translations: F64
     rmse: float
     notes: tuple[str, ...] = ()
+    bind: F64 | None = None
 
 
 def build_skeleton(

@@ -1,0 +1,145 @@
+"""The skeleton a capture brings with it as that of the rig: binding, poses, and what of it is of no use.
+
+No pose is fitted: joints turn as they are said to turn, relative to the rig's rest pose, which is a frame of
+the capture and not the skeleton's own rest pose. Scale and stretch of joints are left out, as a rig's joints
+only turn; the root also moves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import RigError
+from ...given_skeleton import GivenSkeleton
+from ...progress import Progress, no_progress
+from ...rotations import affine_inverse, affine_multiply
+from ..decomposition.ssdr import SkinningDecomposition
+from ..kabsch import kabsch
+from ..rig import Rig
+from .binding import nearby_joints, rebind
+from .given_tree import mend_tree
+from .lbs_statistics import LbsStatistics, lbs_statistics
+from .motion_affinity import motion_affinity
+from .poses import joint_transforms, local_quaternions, squared_error
+from .skeleton import Skeleton
+from .tree import KinematicTree
+
+F64 = NDArray[np.float64]
+LEAST_GAIN = 1e-3  # of the squared error: less is not worth carrying a bone by another joint
+
+
+def bind_skeleton(
+    given: GivenSkeleton,
+    canonical: int,
+    frames: NDArray[np.integer],
+    rest: NDArray[np.floating],
+    positions: NDArray[np.floating],
+    skin: SkinningDecomposition,
+    progress: Progress = no_progress,
+) -> Skeleton:
+    """Bind outer bones to the joints of a given skeleton, whose poses become the rig's.
+
+    Parameters
+    ----------
+    given : in all frames of the capture; canonical : the frame that is the rest pose
+    frames : (F,) frames of the capture that are used
+    rest : (N, 3), positions : (F, N, 3) points in the canonical frame and the frames used
+    skin : outer bones
+    """
+    bind = _rigid(given)[canonical]
+    pivots = np.einsum("jab,jb->ja", bind[..., :3], given.rest) + bind[..., 3]
+    motions = _from_bind(given, bind)[frames]
+    all_joints = KinematicTree(pivots, given.parents)
+    affinity, costs = motion_affinity(all_joints, motions, rest, positions, skin, progress=progress)
+    tree, kept, notes = mend_tree(given.names, all_joints, motions, affinity, rest)
+    affinity = affinity[:, kept]
+    affinity[affinity.sum(axis=1) == 0, 0] = 1
+    affinity /= affinity.sum(axis=1, keepdims=True)
+    rotations, moves = _local_poses(tree, motions[:, kept])
+    stats = lbs_statistics(rest, positions, skin.indices, skin.weights, len(affinity))
+    transforms = _normalised(stats, joint_transforms(tree.parents, tree.positions, rotations, moves))
+    binding, error = _bind(stats, tree, transforms, affinity, costs[:, kept])
+    return Skeleton(
+        tree=tree,
+        names=tuple(given.names[j] for j in kept),
+        bone_joints=binding,
+        affinity=affinity,
+        rotations=rotations,
+        root_translations=moves,
+        rmse=error * stats.scale,
+        notes=notes,
+        bind=bind[kept],
+    )
+
+
+def _bind(
+    stats: LbsStatistics, tree: KinematicTree, transforms: F64, affinity: F64, costs: F64
+) -> tuple[NDArray[np.int32], float]:
+    """Joint (B,) of each outer bone, and the root mean square error of the replay, of the box diagonal."""
+    start = costs.argmin(axis=1)
+    allowed = nearby_joints(tree, affinity, leaves=True)
+    allowed[np.arange(len(start)), start] = True
+    least = LEAST_GAIN * squared_error(stats, transforms[:, start]).sum()
+    binding = rebind(stats, transforms, start, allowed, least_gain=least)
+    error = squared_error(stats, transforms[:, binding]).sum() / (stats.point_count * len(transforms))
+    return binding, float(np.sqrt(error))
+
+
+def _normalised(stats: LbsStatistics, transforms: F64) -> F64:
+    """Transforms (F, J, 3, 4) in the statistics' units."""
+    motion = transforms.copy()
+    motion[..., 3] += motion[..., :3] @ stats.center - stats.frame_centers[:, None]
+    motion[..., 3] /= stats.scale
+    return motion
+
+
+def given_poses(rig: Rig, skeleton: GivenSkeleton) -> tuple[F64, F64]:
+    """Poses of a rig's joints in the frames of the skeleton it was built on, or of one with the same rest.
+
+    Parameters
+    ----------
+    rig : built on a given skeleton
+    skeleton : with joints of the same names and the same rest pose, in any F frames
+
+    Returns
+    -------
+    rotations : (F, J, 4) local quaternions wxyz relative to the rig's rest pose
+    root_translations : (F, 3)
+
+    Raises
+    ------
+    RigError : the rig was built without a given skeleton, or the skeleton lacks one of its joints
+    """
+    if rig.joint_bind is None:
+        raise RigError("The rig has a skeleton of its own, so the capture's skeleton does not pose it.")
+    places = {name: joint for joint, name in enumerate(skeleton.names)}
+    missing = [name for name in rig.joint_names if name not in places]
+    if missing:
+        raise RigError(f"The capture's skeleton has no joint called '{missing[0]}', which the rig has.")
+    chosen = [places[name] for name in rig.joint_names]
+    picked = GivenSkeleton(
+        rig.joint_names, rig.joint_parents, skeleton.rest[chosen], skeleton.joint_mats[:, chosen]
+    )
+    return _local_poses(
+        KinematicTree(rig.joint_positions, rig.joint_parents), _from_bind(picked, rig.joint_bind)
+    )
+
+
+def _rigid(given: GivenSkeleton) -> F64:
+    """Transforms (F, J, 3, 4) without scale and shear that take each joint where the given ones do."""
+    rotations = kabsch(np.swapaxes(given.joint_mats[..., :3], -1, -2))
+    offsets = given.positions() - np.einsum("fjab,jb->fja", rotations, given.rest)
+    return np.concatenate([rotations, offsets[..., None]], axis=-1)
+
+
+def _from_bind(given: GivenSkeleton, bind: F64) -> F64:
+    """Motions (F, J, 3, 4) of the joints from the rig's rest pose, which ``bind`` (J, 3, 4) takes them to."""
+    return np.asarray(affine_multiply(_rigid(given), affine_inverse(bind)), np.float64)
+
+
+def _local_poses(tree: KinematicTree, motions: F64) -> tuple[F64, F64]:
+    """Local quaternions (F, J, 4) and root displacements (F, 3) of motions (F, J, 3, 4) from rest."""
+    root = tree.positions[0]
+    moves = motions[:, 0, :, :3] @ root + motions[:, 0, :, 3] - root
+    return local_quaternions(tree, motions[..., :3]), moves
