@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import driver
 import stage
 from bpy_extras.view3d_utils import location_3d_to_region_2d
-from stage import BLUE, HINGE, RED, Shot, look, tip
+from stage import BLUE, HINGE, RED, Shot, look, tip, until
 
 driver.install()
 
@@ -33,6 +33,7 @@ def script(output):
     yield from frames(view)
     yield from bone_by_script(view, armature)
     yield from bone_by_mouse(view, armature)
+    yield from capture(view)
 
 
 def frames(view):
@@ -107,6 +108,38 @@ def bone_by_mouse(view, armature):
     shot = Shot("drawer_drag_undone")
     shot.check(view, tip(0), BLUE)
     shot.check(view, tip(np.pi / 2), None)
+
+
+def capture(view):
+    """A capture that is not rigged plays: every frame is shown, also while Blender plays the animation."""
+    stage.clean_scene()
+    places = [(x, 0, 0) for x in (0.2, 1.0, 1.8)]
+    moving = stage.played("moving", [(place, RED) for place in places])
+    shows = []
+
+    def at(frame):
+        def check(shot):
+            for i, place in enumerate(places):
+                shot.check(view, place, RED if i == frame else None)
+
+        return check
+
+    for frame in (0, 1, 2, 1):
+        bpy.context.scene.frame_set(frame + 1)
+        yield from until(f"drawer_capture_{frame}", at(frame))
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, 3
+    bpy.context.scene.render.fps = 2
+    with bpy.context.temp_override(**driver.view()):
+        bpy.ops.screen.animation_play()
+    for _ in range(30):
+        yield 0.1
+        shot = Shot("drawer_capture_plays")
+        shows.append([i for i, place in enumerate(places) if shot.color(view, place)[0] > 0.6])
+    with bpy.context.temp_override(**driver.view()):
+        bpy.ops.screen.animation_cancel(restore_frame=False)
+    assert all(len(shown) == 1 for shown in shows), f"never two frames at once, never none: {shows}"
+    assert {shown[0] for shown in shows} == {0, 1, 2}, f"every frame is seen: {shows}"
+    assert moving.name in bpy.data.objects
 
 
 stage.run("drawer", script)

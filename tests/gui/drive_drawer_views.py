@@ -42,6 +42,7 @@ def script(output):
     yield from quad()
     yield from camera()
     yield from second_window()
+    yield from another_scene()
     yield from nothing_twice()
 
 
@@ -139,6 +140,34 @@ def second_window():
     look(other[2], TOP, (0, 0, 0), 7)  # sorting looks after closed regions, too
     yield 1.0
     assert not stage.drawer().views.keys() - known, "what was kept of the closed window is freed"
+
+
+def another_scene():
+    """A window of another scene, with nothing but an object that is in both."""
+    first, view = bpy.context.window_manager.windows[0], stage.views()[0]
+    other = bpy.data.scenes.new("other")
+    other.collection.objects.link(bpy.data.objects["middle"])
+    with bpy.context.temp_override(**driver.view()):
+        bpy.ops.wm.window_new_main()
+    yield 1.0
+    second = next(w for w in bpy.context.window_manager.windows if w != first)
+    second.scene = other
+    yield 1.0
+    theirs = stage.views(second)[0]
+    look(theirs[2], BACK, (0, 0, 0), 7)
+
+    def check(shot):
+        shot.check(theirs, (0, 0, 0), GREEN, window=second)
+        shot.check(theirs, (1, 0, 0), GREEN, window=second)
+        shot.check(theirs, (-1, 0, 0.4), None, window=second)
+
+    yield from until("views_another_scene", check)
+    assert first.scene != other and len(stage.drawer().scenes) == 2
+    with bpy.context.temp_override(window=second):
+        bpy.ops.wm.window_close()
+    yield 0.5
+    look(view[2], FRONT, (0, 0, 0), 7.5)
+    yield from until("views_first_scene", lambda shot: front(shot, view))
 
 
 def nothing_twice():

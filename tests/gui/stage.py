@@ -198,6 +198,24 @@ def ball(name, *spots, display="DRAWER", radius=0.12):
     return splat_object(make_cloud(positions, colors), name, display)
 
 
+def played(name, frames):
+    """Add a capture of an opaque ball that is in each frame at a place and of a colour."""
+    inside = np.random.default_rng(0).normal(scale=0.05, size=(150, 3))
+    clouds = [make_cloud(np.asarray(place) + inside, np.tile(color, (150, 1))) for place, color in frames]
+    capture = ours("core.capture").Capture(
+        name=name,
+        positions=np.stack([cloud.positions for cloud in clouds]),
+        frame_valid=np.ones(len(clouds), bool),
+        load_cloud=lambda frame: clouds[frame],
+        fps=24.0,
+        up="z",
+    )
+    create = ours("gaussianimate_addon.capture_object").create_capture_object
+    object = create(bpy.context, capture, clouds[0], "z")
+    ours("gaussianimate_addon.drawer.display").set_display(object, "DRAWER")
+    return object
+
+
 def wall(name, x, y):
     """Add a square of 0.8 m that faces the view."""
     corners = [(x + 0.4 * a, y, 0.4 * b) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
