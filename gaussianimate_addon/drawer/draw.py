@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, cast
 
 import gpu
 import numpy as np
@@ -251,7 +251,7 @@ def bind_frame(shader: gpu.types.GPUShader, variant: SplatVariant, atlas: Atlas,
     textures: dict[str, Any] = {**atlas.textures, "order_table": frame.order}
     if variant.layout is not None and frame.bones is not None:
         if variant.bones:
-            shader.uniform_block("bones", frame.bones.data)
+            shader.uniform_block("bones", cast(Any, frame.bones.data))
         textures["bones_table"] = frame.bones.data
     for name in variant.samplers:
         shader.uniform_sampler(name, textures[name])
