@@ -1,6 +1,5 @@
 /* Colour seen along a direction: real spherical harmonics in the convention of 3DGS (Kerbl et al. 2023). */
 
-
 vec3 sh_color(int first, int degree, vec3 base, vec3 d)
 {
   vec3 color = vec3(0.5) + 0.28209479 * base;

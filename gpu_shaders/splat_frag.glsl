@@ -9,7 +9,7 @@ void main()
 {
   float radius = length(offset);
   float pixel = max(fwidth(radius), 1.0e-6); /* before anything is discarded, which would spoil it */
-  if (any(greaterThan(abs(offset), limit))) { /* the triangle is larger than the splat's rectangle */
+  if (abs(offset.x) > limit.x || abs(offset.y) > limit.y) { /* the triangle is larger than the splat's rectangle */
     discard;
   }
   if (camera.shading.w != 0.0) {

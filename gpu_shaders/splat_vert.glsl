@@ -55,7 +55,8 @@ void main()
   vec2 whole = reach * ellipse.sigma;
   vec2 extent = min(whole, vec2(camera.viewport.z));
   /* The triangle is about the ellipse or, where that is cut, about what is left: 1.37 > (1 + sqrt 3) / 2. */
-  vec2 along = corner.xy * extent * (extent == whole ? 1.0 : 1.37);
+  bool is_cut = extent.x < whole.x || extent.y < whole.y;
+  vec2 along = corner.xy * extent * (is_cut ? 1.37 : 1.0);
   vec2 pixels = along.x * ellipse.axis + along.y * vec2(-ellipse.axis.y, ellipse.axis.x);
   offset = along / ellipse.sigma;
   limit = extent / ellipse.sigma;
