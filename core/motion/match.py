@@ -21,7 +21,7 @@ from .database import MotionDatabase, Residuals, repaired_rotations
 from .geodesic import KeySearch, window_rows
 from .se3_mean import rotation_mean
 from .so3 import geodesic_step
-from .timeline import clip_bounds, clip_lengths, resampled
+from .timeline import Timeline, clip_bounds, clip_lengths
 
 I64 = NDArray[np.intp]
 _BLOCK = 128
@@ -110,13 +110,13 @@ def match_motion(
 def at_rate(database: MotionDatabase, factor: float, least: int = 1) -> MotionDatabase:
     """The database at `factor` times its frame rate, clips of at least `least` frames."""
     lengths = clip_lengths(database.clips)
-    timeline = resampled(lengths, _scaled(lengths, factor, least))
+    timeline = Timeline.stretched(lengths, _scaled(lengths, factor, least))
     return replace(
         database,
         rotations=timeline.fill_rotations(database.rotations).astype(np.float32),
         root_translations=timeline.fill(database.root_translations),
         clips=timeline.clips,
-        captured=database.captured[timeline.left] & database.captured[timeline.right],
+        captured=(database.captured[timeline.sources] | (timeline.weights == 0)).all(axis=1),
         fps=database.fps * factor,
         residual_rotations=timeline.fill_rotations(database.residual_rotations).astype(np.float32),
         residual_offsets=timeline.fill(database.residual_offsets).astype(np.float32),
@@ -206,7 +206,7 @@ def _iterate(
         factor = options.ratio**level
         coarse = at_rate(database, factor, options.patch_length)
         counts = _scaled(lengths, factor, options.patch_length)
-        down, up = resampled(lengths, counts), resampled(counts, lengths)
+        down, up = Timeline.stretched(lengths, counts), Timeline.stretched(counts, lengths)
         target = _assign(coarse, down.fill_rotations(query), down.clips, options, progress)
         turns, offsets = up.fill_rotations(target.rotations), up.fill(target.offsets)
         for _ in range(options.steps):
