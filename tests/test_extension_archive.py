@@ -99,6 +99,24 @@ assert open(f"{work}/posed.ply", "rb").read() != open(f"{work}/import.ply", "rb"
 assert not {"scipy", "gaussforge", "PIL", "plyfile"} & set(sys.modules)
 """
 
+DRAWING = """
+bpy.ops.wm.open_mainfile(filepath=f"{work}/rigged.blend")
+scene = bpy.context.scene
+splats = next(object for object in bpy.data.objects if object.type == "POINTCLOUD")
+world = numpy.array(splats.matrix_world)
+corners = numpy.array(splats.bound_box) @ world[:3, :3].T + world[:3, 3]
+size = corners.max(axis=0) - corners.min(axis=0)
+scene.camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+scene.collection.objects.link(scene.camera)
+scene.camera.location = corners.mean(axis=0) - (0, 3 * size.max(), 0)
+scene.camera.rotation_euler = (1.5707963, 0, 0)
+done(ops.set_display(display="DRAWER"))
+done(ops.render_splats(filepath=f"{work}/drawn.png", frame_start=1, frame_end=1, width=64, height=48))
+alpha = numpy.array(bpy.data.images.load(f"{work}/drawn.png").pixels).reshape(48, 64, 4)[..., 3]
+assert alpha.max() > 0.5 and alpha[0].max() == alpha[:, 0].max() == 0, "no picture of the splats"
+assert not {"scipy", "gaussforge", "PIL", "plyfile"} & set(sys.modules)
+"""
+
 
 def build(output, *arguments):
     command = [sys.executable, str(ROOT / ".ci/build_extension.py"), "--output", str(output), *arguments]
@@ -118,6 +136,12 @@ def child(script, *arguments, user):
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The archive without libraries."""
+    return build(tmp_path_factory.mktemp("plain"), "--platforms", "any")
 
 
 @pytest.fixture(scope="module")
@@ -176,9 +200,14 @@ def test_whole_job_from_the_archive(work):
 
 
 @pytest.mark.package
-def test_a_blender_with_only_numpy(work, capture, tmp_path):
-    plain = build(tmp_path, "--platforms", "any")
+def test_a_blender_with_only_numpy(plain, work, capture, tmp_path):
     child(NUMPY_ONLY, plain, capture, work, user=tmp_path / "user")
+
+
+@pytest.mark.package
+@pytest.mark.usefixtures("device")
+def test_splats_are_drawn_with_only_numpy(plain, work, capture, tmp_path):
+    child(DRAWING, plain, capture, work, user=tmp_path / "user")
 
 
 def test_versions_agree():
