@@ -17,9 +17,9 @@ UP_AXES = (
     ("NEG_Y", "-Y up", "COLMAP and most trained splats: the camera's down axis is +Y"),
 )
 SKIN_LAYOUTS = (
-    ("EXACT", "Exact", "Floats, 32 to 80 bytes a splat"),
+    ("EXACT", "Exact", "Floats: 16 bytes a splat for each bone that holds it"),
     ("COMPACT", "Compact", "16 bits a value: 10 bytes a splat for two bones, 28 for four"),
-    ("PAPER10", "Paper", "8 bits a value and two bones: 10 bytes a splat, as in the gradient rig's paper"),
+    ("PAPER10", "Paper", "8 bits a value and two bones: 8 bytes a splat, the layout of the gradient rig's paper"),
 )
 
 
