@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from .colour_nodes import rotate_colours
 from .node_builder import BOOLEAN, MATRIX, ROTATION, VECTOR, NodeBuilder, Socket
 
+BONES_NODE = "Exists"  # name of the node that holds the group of bones
 UNITS = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 STILL_POSITION = 2e-6  # of the coordinates at hand: what single precision makes of an untouched bone
 STILL_SHAPE = 5e-5  # of the Jacobian, Frobenius norm of its distance from the identity
@@ -71,9 +72,9 @@ def build_deform_group(name: str, settings: DeformNodes) -> bpy.types.NodeTree:
 
     to_object = n.node("GeometryNodeObjectInfo", armature, transform_space="RELATIVE").outputs["Transform"]
     bind = _constant_matrix(n, settings.bind)
-    bones = _bones_group(f"{name} bones", settings.bones)
-    centre, jacobian = _blend(n, settings, bones, armature, to_object, bind, eta)
-    moved = n.math("MULTIPLY", _moved(n, settings, centre, jacobian), _exists(n, bones, armature))
+    bones = _bones_group(f"{name} bones", settings.bones, settings.influences)
+    centre, jacobian, exists = _blend(n, settings, bones, armature, to_object, bind, eta)
+    moved = n.math("MULTIPLY", _moved(n, settings, centre, jacobian), exists)
 
     shape = n.node("FunctionNodeMatrixSVD", n.multiply(jacobian, _rest_shape(n)))
     geometry, field = n.capture(
@@ -123,7 +124,7 @@ def own_group(modifier: bpy.types.NodesModifier) -> Any:
     if group.users <= 1 + group.use_fake_user:
         return group
     group = group.copy()
-    bones = group.nodes["Exists"].node_tree
+    bones = group.nodes[BONES_NODE].node_tree
     own_bones = bones.copy()
     for node in group.nodes:
         if node.bl_idname == "GeometryNodeGroup" and node.node_tree == bones:
@@ -144,48 +145,42 @@ def set_bone_names(tree: Any, names: Sequence[str]) -> None:
 
 
 def _bone_nodes(tree: Any) -> list[Any]:
-    group = next(node.node_tree for node in tree.nodes if node.name == "Exists")
+    group = next(node.node_tree for node in tree.nodes if node.name == BONES_NODE)
     return [node for node in group.nodes if node.bl_idname == "GeometryNodeBoneInfo"]
 
 
-def _bones_group(name: str, bones: Sequence[str]) -> bpy.types.NodeTree:
-    """Return a group Armature, Static, Index -> the motion of that skin bone; index -1 is Static."""
+def _bones_group(name: str, bones: Sequence[str], influences: int) -> bpy.types.NodeTree:
+    """Return a group Armature, Static, one Index an influence -> the motions of these skin bones; index -1 is
+    Static. Matrices of bones are worked out once for all influences."""
     n = NodeBuilder(name)
     n.input("Armature", "Object")
     n.input("Static", "Matrix")
-    n.input("Index", "Int")
-    n.output("Motion", "Matrix")
+    for k in range(influences):
+        n.input(f"Index {k}", "Int")
+    for k in range(influences):
+        n.output(f"Motion {k}", "Matrix")
     n.output("Exists", "Bool")
-    armature, static, index, _ = n.node("NodeGroupInput").outputs
+    armature, static, *indices = n.node("NodeGroupInput").outputs[: influences + 2]
     infos = [n.node("GeometryNodeBoneInfo", armature, bone) for bone in bones]
     motions = [
         n.multiply(info.outputs["Pose"], n.one("FunctionNodeInvertMatrix", info.outputs["Rest Pose"]))
         for info in infos
     ]
-    switch = n.node("GeometryNodeIndexSwitch", data_type="MATRIX")
-    while len(switch.index_switch_items) < len(bones) + 1:
-        switch.index_switch_items.new()
-    n.feed(switch.inputs[0], n.integer("ADD", index, 1))
-    for socket, matrix in zip(switch.inputs[1:], [static, *motions], strict=False):
-        n.feed(socket, matrix)
-    n.node("NodeGroupOutput", switch.outputs[0], infos[0].outputs["Exists"])
+    chosen = [_choose(n, index, [static, *motions]) for index in indices]
+    n.node("NodeGroupOutput", *chosen, infos[0].outputs["Exists"])
     n.arrange()
     return n.tree
 
 
-def _bone(n: NodeBuilder, group: bpy.types.NodeTree, *inputs: object) -> Any:
-    node = n.tree.nodes.new("GeometryNodeGroup")
-    node.node_tree = group
-    for socket, value in zip(node.inputs, inputs, strict=False):
-        n.feed(socket, value)
-    return node
-
-
-def _exists(n: NodeBuilder, group: bpy.types.NodeTree, armature: Socket) -> Socket:
-    """Return whether there is an armature to follow; without one the cloud stays at rest."""
-    node = _bone(n, group, armature)
-    node.name = node.label = "Exists"
-    return node.outputs["Exists"]
+def _choose(n: NodeBuilder, index: Socket, matrices: list[Socket]) -> Socket:
+    """Return the matrix at ``index`` + 1."""
+    switch = n.node("GeometryNodeIndexSwitch", data_type="MATRIX")
+    while len(switch.index_switch_items) < len(matrices):
+        switch.index_switch_items.new()
+    n.feed(switch.inputs[0], n.integer("ADD", index, 1))
+    for socket, matrix in zip(switch.inputs[1:], matrices, strict=False):
+        n.feed(socket, matrix)
+    return switch.outputs[0]
 
 
 def _blend(
@@ -196,14 +191,17 @@ def _blend(
     to_object: Socket,
     bind: Socket,
     eta: Socket,
-) -> tuple[Socket, Socket]:
-    """Return the posed centre p' and the Jacobian R, both in object space."""
+) -> tuple[Socket, Socket, Socket]:
+    """Return the posed centre p' and the Jacobian R, both in object space, and whether the armature exists:
+    without one the cloud stays at rest."""
     static = n.multiply(n.one("FunctionNodeInvertMatrix", to_object), n.one("FunctionNodeInvertMatrix", bind))
     slots = range(settings.influences)
-    motions = [
-        _bone(n, bones, armature, static, n.attribute(f"skin:index_{k}", "INT")).outputs["Motion"]
-        for k in slots
-    ]
+    followed: Any = n.tree.nodes.new("GeometryNodeGroup")
+    followed.node_tree, followed.name, followed.label = bones, BONES_NODE, "Skin bones"
+    indices = [n.attribute(f"skin:index_{k}", "INT") for k in slots]
+    for socket, value in zip(followed.inputs, [armature, static, *indices], strict=True):
+        n.feed(socket, value)
+    *motions, exists = followed.outputs
     weights = [n.attribute(f"skin:weight_{k}", "FLOAT") for k in slots]
     gradients = [n.xyz(n.attribute(f"skin:gradient_{k}", "FLOAT_VECTOR")) for k in slots]
     start = n.point(bind, n.one("GeometryNodeInputPosition"))
@@ -216,7 +214,7 @@ def _blend(
         rigid = n.sum_of_products([n.direction(motion, direction) for motion in motions], weights)
         elastic = n.sum_of_products(away, [gradient[axis] for gradient in gradients])
         columns.append(n.direction(to_object, n.vector("MULTIPLY_ADD", elastic, eta, rigid)))
-    return n.point(to_object, centre), n.matrix(columns)
+    return n.point(to_object, centre), n.matrix(columns), exists
 
 
 def _moved(n: NodeBuilder, settings: DeformNodes, centre: Socket, jacobian: Socket) -> Socket:
