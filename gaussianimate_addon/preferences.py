@@ -19,7 +19,7 @@ UP_AXES = (
 SKIN_LAYOUTS = (
     ("EXACT", "Exact", "Floats: 16 bytes a splat for each bone that holds it"),
     ("COMPACT", "Compact", "16 bits a value: 10 bytes a splat for two bones, 28 for four"),
-    ("PAPER10", "Paper", "8 bits a value and two bones: 8 bytes a splat, the layout of the gradient rig's paper"),
+    ("PAPER10", "Paper", "8 bits a value and two bones: 8 bytes a splat, as in the gradient rig's paper"),
 )
 
 

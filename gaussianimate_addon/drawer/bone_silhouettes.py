@@ -1,17 +1,14 @@
 """What Blender draws for bones: templates, and the places at which they stand.
 
-A template is a mesh in a bone's own axes, Y along the bone. The shapes are those of Blender's overlay:
-octahedra with balls at their ends, boxes of the B-bones' width, chains of balls for envelopes, lines for
-sticks, and custom shapes. Bent B-bones are taken as straight; lines to parents, axes and empties as custom
-shapes are left out.
+The shapes are those of Blender's overlay: octahedra with balls at their ends, boxes of the B-bones' width,
+chains of balls for envelopes, lines for sticks, and custom shapes. Bent B-bones are taken as straight; lines
+to parents, axes and empties as custom shapes are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import product
 from typing import Any, cast
 
 import bpy
@@ -19,26 +16,21 @@ import numpy as np
 from mathutils import Matrix
 from numpy.typing import NDArray
 
-F32 = NDArray[np.float32]
+from .bone_templates import (
+    F32,
+    Template,
+    ball,
+    box,
+    box_wire,
+    mesh_template,
+    octahedron,
+    octahedron_wire,
+    segment,
+)
+
 BALL = 0.05  # radius of the ends, of the bone's length
 STICK = 3  # half width, px
 STEPS = 9  # balls of an envelope
-
-
-@dataclass(frozen=True, eq=False)
-class Template:
-    """A mesh that bones are drawn with.
-
-    points : (V, 3), corners of triangles or ends of lines, one after the other
-    wire : whether they are lines
-    spread : px by which they are widened
-    faces_eye : a ball seen as a disc, whose axes are the view's
-    """
-
-    points: F32
-    wire: bool = False
-    spread: int = 1
-    faces_eye: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,11 +162,11 @@ def _moved(matrices: F32, along: float | F32) -> F32:
 
 def _octahedra(bones: _Bones, wire: bool) -> Iterator[Placed]:
     placed = _scaled(bones.matrices, *[bones.lengths] * 3)
-    yield _octahedron_wire(), placed  # far bones are thinner than a pixel, which only lines do not miss
+    yield octahedron_wire(), placed  # far bones are thinner than a pixel, which only lines do not miss
     if not wire:
-        yield _octahedron(), placed
-        yield _ball(), _scaled(_moved(placed, 1.0), *[BALL] * 3)
-        yield _ball(), _scaled(placed[~bones.connected], *[BALL] * 3)
+        yield octahedron(), placed
+        yield ball(), _scaled(_moved(placed, 1.0), *[BALL] * 3)
+        yield ball(), _scaled(placed[~bones.connected], *[BALL] * 3)
 
 
 def _boxes(bones: _Bones, wire: bool) -> Iterator[Placed]:
@@ -182,9 +174,9 @@ def _boxes(bones: _Bones, wire: bool) -> Iterator[Placed]:
         np.array([getattr(bone, name) for bone in bones.bones], np.float32) for name in ("bbone_x", "bbone_z")
     )
     placed = _scaled(bones.matrices, width, bones.lengths, depth)
-    yield _box_wire(), placed
+    yield box_wire(), placed
     if not wire:
-        yield _box(), placed
+        yield box(), placed
 
 
 def _envelopes(bones: _Bones, wire: bool) -> Iterator[Placed]:
@@ -197,15 +189,15 @@ def _envelopes(bones: _Bones, wire: bool) -> Iterator[Placed]:
         return
     for t in np.linspace(0, 1, STEPS).tolist():
         radii = ((1 - t) * head + t * tail).astype(np.float32)
-        yield _ball(), _scaled(_moved(bones.matrices, t * bones.lengths), *[radii] * 3)
+        yield ball(), _scaled(_moved(bones.matrices, t * bones.lengths), *[radii] * 3)
 
 
 def _sticks(bones: _Bones, wire: bool) -> Iterator[Placed]:
-    yield _segment(STICK), _scaled(bones.matrices, *[bones.lengths] * 3)
+    yield segment(STICK), _scaled(bones.matrices, *[bones.lengths] * 3)
 
 
 def _lines(bones: _Bones, wire: bool) -> Iterator[Placed]:
-    yield _segment(1), _scaled(bones.matrices, *[bones.lengths] * 3)
+    yield segment(1), _scaled(bones.matrices, *[bones.lengths] * 3)
 
 
 _PLACES: dict[str, Callable[[_Bones, bool], Iterator[Placed]]] = {
@@ -230,72 +222,6 @@ def _custom(pose_bone: bpy.types.PoseBone, matrix: F32, wire: bool) -> Iterator[
     turn: Any = pose_bone.custom_shape_rotation_euler
     local = Matrix.LocRotScale(cast(Any, pose_bone.custom_shape_translation), turn, cast(Any, scale))
     places = (base @ np.array(local, np.float32))[None]
-    yield _mesh(shape.data, True, max(1, round(pose_bone.custom_shape_wire_width))), places
+    yield mesh_template(shape.data, True, max(1, round(pose_bone.custom_shape_wire_width))), places
     if len(shape.data.polygons) and not wire and not pose_bone.bone.show_wire:
-        yield _mesh(shape.data, False, 1), places
-
-
-_meshes: dict[tuple[int, bool, int], tuple[bytes, Template]] = {}
-
-
-def _mesh(mesh: bpy.types.Mesh, wire: bool, thick: int) -> Template:
-    """Return a mesh as a template, the same one until its points change."""
-    points = np.empty((len(mesh.vertices), 3), np.float32)
-    cast(Any, mesh.vertices).foreach_get("co", points.ravel())
-    key, state = (mesh.session_uid, wire, thick), points.tobytes()
-    known = _meshes.get(key)
-    if known is not None and known[0] == state:
-        return known[1]
-    rows: Any = mesh.edges if wire else mesh.loop_triangles
-    if not wire:
-        mesh.calc_loop_triangles()
-    corners = np.empty((len(rows), 2 if wire else 3), np.int32)
-    rows.foreach_get("vertices", corners.ravel())
-    template = Template(points[corners.ravel()], wire, thick)
-    _meshes[key] = state, template
-    return template
-
-
-_OCTAHEDRON = np.array(
-    [(0, 0, 0), (0.1, 0.1, 0.1), (0.1, 0.1, -0.1), (-0.1, 0.1, -0.1), (-0.1, 0.1, 0.1), (0, 1, 0)], np.float32
-)
-_RING = [(1, 2), (2, 3), (3, 4), (4, 1)]
-_CUBE = np.array(list(product((-1, 1), (0, 1), (-1, 1))), np.float32)  # x, y, z; the last counts fastest
-
-
-@cache
-def _octahedron() -> Template:
-    faces = [(end, *edge) for end in (0, 5) for edge in _RING]
-    return Template(_OCTAHEDRON[np.ravel(faces)])
-
-
-@cache
-def _octahedron_wire() -> Template:
-    edges = _RING + [(end, corner) for end in (0, 5) for corner in range(1, 5)]
-    return Template(_OCTAHEDRON[np.ravel(edges)], wire=True)
-
-
-@cache
-def _box() -> Template:
-    quads = [(0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5)]
-    return Template(_CUBE[[i for a, b, c, d in quads for i in (a, b, c, a, c, d)]])
-
-
-@cache
-def _box_wire() -> Template:
-    edges = [(a, a | bit) for bit in (1, 2, 4) for a in range(8) if not a & bit]
-    return Template(_CUBE[np.ravel(edges)], wire=True)
-
-
-@cache
-def _segment(spread: int) -> Template:
-    return Template(np.array([(0, 0, 0), (0, 1, 0)], np.float32), wire=True, spread=spread)
-
-
-@cache
-def _ball(around: int = 12) -> Template:
-    """A ball of radius 1."""
-    turn = np.linspace(0, 2 * np.pi, around + 1)
-    rim = np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=1)
-    corners = np.stack([np.zeros((around, 3)), rim[:-1], rim[1:]], axis=1)
-    return Template(corners.reshape(-1, 3).astype(np.float32), faces_eye=True)
+        yield mesh_template(shape.data, False, 1), places

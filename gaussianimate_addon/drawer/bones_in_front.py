@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import bpy
@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...gpu_shaders import source
-from .bone_silhouettes import F32, Template, bone_silhouettes
+from .atlas import upload
+from .bone_silhouettes import bone_silhouettes
+from .bone_templates import F32, Template
 from .shaders import compile_shader
 
 F64 = NDArray[np.floating]
@@ -84,8 +86,7 @@ def _places(matrices: F32) -> gpu.types.GPUTexture:
     height = -(-len(rows) // width)
     texels = np.zeros((height * width, 4), np.float32)
     texels[: len(rows)] = rows
-    values: Any = gpu.types.Buffer("FLOAT", texels.size, cast(Any, texels.ravel()))
-    return gpu.types.GPUTexture((width, height), format="RGBA32F", data=values)
+    return upload(texels.reshape(height, width, 4), "RGBA32F")
 
 
 # Vulkan draws later than it is told to, and does not keep textures for that.

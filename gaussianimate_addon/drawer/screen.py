@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...gpu_shaders import source
+from .atlas import upload
 from .shaders import compile_shader
 
 
@@ -46,15 +47,12 @@ def clear(depths: NDArray[np.float32] | None) -> None:
     buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
     if depths is None:
         return
-    height, width = depths.shape
-    values = gpu.types.Buffer("FLOAT", height * width, depths.ravel())
-    texture = gpu.types.GPUTexture((width, height), format="R32F", data=values)
     shader = _depth_shader()
     gpu.state.depth_test_set("ALWAYS")
     gpu.state.depth_mask_set(True)
     try:
         shader.bind()
-        shader.uniform_sampler("depths", texture)
+        shader.uniform_sampler("depths", upload(depths[:, :, None], "R32F"))
         _screen().draw(shader)
     finally:
         gpu.state.depth_mask_set(False)

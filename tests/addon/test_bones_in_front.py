@@ -11,7 +11,8 @@ from scenes import build, pose
 from gaussianimate.core.render.camera import Camera
 from gaussianimate.gaussianimate_addon.armature import SKELETON, SKIN_BONES
 from gaussianimate.gaussianimate_addon.drawer import screen
-from gaussianimate.gaussianimate_addon.drawer.bone_silhouettes import Template, bone_silhouettes
+from gaussianimate.gaussianimate_addon.drawer.bone_silhouettes import bone_silhouettes
+from gaussianimate.gaussianimate_addon.drawer.bone_templates import Template
 from gaussianimate.gaussianimate_addon.drawer.bones_in_front import draw_masks, facing
 
 PLACE = Matrix.Translation((2, -1, 3)) @ Euler((0.4, 1, -2)).to_matrix().to_4x4() @ Matrix.Scale(1.5, 4)
