@@ -47,12 +47,13 @@ def clear(depths: NDArray[np.float32] | None) -> None:
     buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
     if depths is None:
         return
+    texture = upload(depths[:, :, None], "R32F")  # a shader does not keep what it samples
     shader = _depth_shader()
     gpu.state.depth_test_set("ALWAYS")
     gpu.state.depth_mask_set(True)
     try:
         shader.bind()
-        shader.uniform_sampler("depths", upload(depths[:, :, None], "R32F"))
+        shader.uniform_sampler("depths", texture)
         _screen().draw(shader)
     finally:
         gpu.state.depth_mask_set(False)
