@@ -137,6 +137,28 @@ def test_info_tells_of_rigs_and_captures(rig, folder, capsys):
     assert "frames: 8" in capsys.readouterr().out
 
 
+def test_a_capture_brings_its_skeleton(folder, monkeypatch, capsys):
+    chain = synthetic.chain(2, count=8)
+    arrays = {
+        "vertices": chain["frames"].astype(np.float32),
+        "joint_names": np.array(["thigh", "shin"]),
+        "joint_parents": np.array([-1, 0]),
+        "joint_rest": chain["joints"],
+        "joint_mats": chain["transforms"],
+        "clip": np.array([0, 0, 0, 0, 1, 1, 1, 1]),
+    }
+    np.savez(folder / "jointed.npz", **arrays)
+    monkeypatch.chdir(folder)
+    assert main(["info", "jointed.npz"]) == 0
+    told = capsys.readouterr().out
+    assert "clips: 2" in told and "given joints: 2" in told
+    given = ["rig", "jointed.npz", "-o", "given.npz", "--max-bones", "2", "--skeleton", "given", "--json"]
+    assert main(given) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["skeleton_rmse_percent_diagonal"] < 1
+    assert main(["info", "given.npz"]) == 0
+    assert "shin < thigh" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -145,6 +167,7 @@ def test_info_tells_of_rigs_and_captures(rig, folder, capsys):
         ["rig", "capture.npz", "-o", "nowhere/x.npz"],
         ["rig", "capture.npz", "-o", "x.npz", "--max-influences", "9"],
         ["rig", "capture.npz", "-o", "x.npz", "--canonical", "99"],
+        ["rig", "capture.npz", "-o", "x.npz", "--skeleton", "given"],
         ["pose", "capture.npz", "--frames", "0:2", "-o", "x.npz"],
         ["pose", "rig.npz", "--frames", "90:99", "-o", "x.npz"],
         ["pose", "rig.npz", "--motion", "capture.npz", "-o", "x.npz"],
@@ -183,6 +206,7 @@ def test_nothing_that_is_read_is_written_over(rig, folder, monkeypatch, capsys, 
         [],
         ["dance"],
         ["rig", "a.npz"],
+        ["rig", "a.npz", "-o", "x.npz", "--skeleton", "mine"],
         ["pose", "rig.npz", "-o", "x.npz"],
         ["pose", "rig.npz", "--frames", "3", "-o", "x.npz"],
         ["pose", "rig.npz", "--frames=-10:", "-o", "x.npz"],

@@ -51,7 +51,7 @@ def rebind(
     bone_joints: NDArray[np.integer],
     allowed: NDArray[np.bool_],
     sweeps: int = 2,
-    least_gain: float = 0.0,
+    least_gain: float | F64 = 0.0,
 ) -> NDArray[np.int32]:
     """Give each bone the joint that lowers the replay's error most (iterated conditional modes, Besag 1986).
 
@@ -60,7 +60,7 @@ def rebind(
     joint_transforms : (F, J, 3, 4) rest -> posed, in the statistics' units
     bone_joints : (B,) present binding
     allowed : (B, J) joints to choose from
-    least_gain : what a change must save of the squared error, in the statistics' units
+    least_gain : (B,) or one, what a change must save of the squared error, in the statistics' units
 
     Returns
     -------
@@ -72,7 +72,7 @@ def rebind(
     flat = np.moveaxis(joint_transforms[:, binding], 1, 2).reshape(len(joint_transforms), 3, -1)
     residual = flat @ stats.gram - stats.cross  # (F, 3, 4B)
     own = stats.gram.reshape(bones, 4, bones, 4)
-    least_gain = max(least_gain, 1e-12 * stats.energy.sum(), 1e-312)
+    least = np.broadcast_to(np.maximum(least_gain, 1e-12 * max(stats.energy.sum(), 1e-300)), bones)
     for _ in range(sweeps):
         changed = False
         for bone in range(bones):
@@ -81,7 +81,7 @@ def rebind(
             linear = residual[:, :, 4 * bone : 4 * bone + 4]
             cost = np.einsum("fcai,fcai->c", change @ own[bone, :, bone] + 2 * linear[:, None], change)
             best = int(np.argmin(cost))
-            if cost[best] < -least_gain:
+            if cost[best] < -least[bone]:
                 residual += change[:, best] @ gram[bone]
                 binding[bone] = choices[best]
                 changed = True

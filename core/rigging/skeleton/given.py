@@ -26,7 +26,9 @@ from .skeleton import Skeleton
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]
-LEAST_GAIN = 1e-3  # of the squared error: less is not worth carrying a bone by another joint
+# RMS gain, of the diagonal, for a bone's own points, that is worth another joint than the one its points move
+# with, taken one by one.
+WORTH = 5e-3
 
 
 def bind_skeleton(
@@ -80,7 +82,7 @@ def _bind(
     start = costs.argmin(axis=1)
     allowed = nearby_joints(tree, affinity, leaves=True)
     allowed[np.arange(len(start)), start] = True
-    least = LEAST_GAIN * squared_error(stats, transforms[:, start]).sum()
+    least = len(transforms) * stats.bone_masses * WORTH**2
     binding = rebind(stats, transforms, start, allowed, least_gain=least)
     error = squared_error(stats, transforms[:, binding]).sum() / (stats.point_count * len(transforms))
     return binding, float(np.sqrt(error))

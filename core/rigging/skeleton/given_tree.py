@@ -122,15 +122,23 @@ def _drop_idle(loose: _Loose, tolerance: float) -> None:
 
 
 def _hang_anew(loose: _Loose, tolerance: float) -> NDArray[np.bool_]:
-    """Give joints that slide, and further roots, a parent they turn about; returns the mask (J,) of those."""
+    """Give joints that slide, and further roots, a parent they turn about; returns the mask (J,) of those.
+
+    The one that fits its new parent best comes first: it may be what another one could have hung on.
+    """
     moved = np.zeros(len(loose.parents), bool)
-    for joint in np.flatnonzero(loose.slides() > tolerance):
-        slides = loose.slides()[joint]
-        parent, left = loose.steadiest(int(joint))
-        if left < STEADIER * slides:
-            loose.parents[joint] = parent
-            moved[joint] = True
-    return moved
+    while True:
+        slides = loose.slides()
+        found = []
+        for joint in np.flatnonzero((slides > tolerance) & ~moved).tolist():
+            parent, left = loose.steadiest(joint)
+            if left < STEADIER * slides[joint]:
+                found.append((left, joint, parent))
+        if not found:
+            return moved
+        _, joint, parent = min(found)
+        loose.parents[joint] = parent
+        moved[joint] = True
 
 
 def _drop_top(loose: _Loose, tolerance: float) -> None:

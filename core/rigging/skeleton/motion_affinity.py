@@ -12,8 +12,8 @@ from .tree import KinematicTree
 F64 = NDArray[np.float64]
 MOST_FRAMES = 120
 BLOCK = 8192
-# What counts a little besides the distance a joint's motion leaves: of a point's distance to the joint's
-# segments and of the joint's sliding, enough to tell fingers that never part, and feet from their helpers, and
+# What counts a little besides the distance a joint's motion leaves, of a point's distance to the joint's
+# segments and of the joint's sliding: enough to tell fingers that never part, and feet from their helpers,
 # too little to keep cloth off the joint it moves with.
 ASIDE = 0.05
 
