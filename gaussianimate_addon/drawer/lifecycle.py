@@ -24,7 +24,7 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
             DRAWER.look_at_rigs()  # posed, or edited
         elif isinstance(block, bpy.types.Object):
             _note_object(block, update)
-        else:
+        elif not isinstance(block, bpy.types.Action):
             DRAWER.look_again()
 
 
@@ -36,14 +36,16 @@ def _note_object(object: bpy.types.Object, update: bpy.types.DepsgraphUpdate) ->
         posed = update.is_updated_geometry and not update.is_updated_transform
         if posed and not update.is_updated_shading:
             return
-    elif not update.is_updated_shading:
+    elif object.type == "ARMATURE" or not update.is_updated_shading:
         return
     DRAWER.look_again()
 
 
 @persistent
 def _after_frame(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    """Edits that a script makes before it changes the frame are evaluated with it, and told of here only."""
     DRAWER.forget_played()
+    _after_update(scene, depsgraph)
 
 
 @persistent

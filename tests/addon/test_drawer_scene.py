@@ -152,6 +152,28 @@ def test_objects_come_and_go(drawn):
     assert drawn() == [] and items() == [] and DRAWER.splats.atlas is None
 
 
+def test_edits_evaluated_with_a_new_frame_are_seen(drawn):
+    object, armature = rigged()
+    bone = armature.pose.bones[0]
+    for frame in (1, 9):
+        bone.location.x += 1
+        bone.keyframe_insert("location", frame=frame)
+    drawn()
+    for frame in (4, 5):
+        bpy.context.scene.frame_set(frame)
+        assert drawn() == []
+    set_display(object, "NATIVE")
+    bpy.context.scene.frame_set(6)
+    assert drawn() == [] and items() == []
+    set_display(object, "DRAWER")
+    bpy.context.scene.frame_set(7)
+    assert drawn() == ["read", "build"] and len(items()) == 1
+    object.data.attributes["position"].data[0].vector = (9, 9, 9)
+    object.data.update_tag()
+    bpy.context.scene.frame_set(8)
+    assert drawn() == ["read", "build"]
+
+
 def test_undo_uploads_only_what_it_changed(drawn):
     object, armature = rigged()
     drawn()
