@@ -42,6 +42,5 @@ def coverage(
     search : `pose_search` of the same database, where many calls are made
     """
     search = search or pose_search(database)
-    windows = repaired_rotations(rotations).astype(np.float32)[:, None]
-    distances = [search.nearest(windows, part, 1)[1][:, 0] for part in range(len(database.parts))]
-    return Coverage(np.stack(distances, axis=1).astype(np.float32))
+    poses = repaired_rotations(rotations)
+    return Coverage(search.nearest(poses, np.arange(len(poses))[:, None], 1)[1][..., 0].T)

@@ -1,9 +1,9 @@
 """Distances between poses, windows of poses and a database's keys.
 
 The distance of two windows of `p` poses over the joints of a part is the root of the mean, weighted by the
-window, of squared geodesic distances of joint rotations. A search first ranks all frames by a chordal proxy,
-``1 - <a, b>^2 = sin^2(d / 2)``, which is one matrix product of stacked outer products ``a a^T``, then
-measures as many exactly as it takes: as ``4 sin^2(d / 2) <= d^2`` it is known when no other can be nearer.
+window, of squared geodesic distances d of joint rotations. A search first bounds all of them from below by
+``4 sin^2(d / 2) = 4 (1 - <a, b>^2)``, which takes products of matrices only, then measures as many exactly as
+it takes to know that no other frame can be nearer.
 """
 
 from __future__ import annotations
@@ -15,23 +15,16 @@ from .parts import Parts
 from .timeline import clip_bounds
 
 F32 = NDArray[np.float32]
-CANDIDATES = 32
-_UPPER = np.triu_indices(4)
-_SCALE = np.where(_UPPER[0] == _UPPER[1], 1, np.sqrt(2)).astype(np.float32)
-_BLOCK = 64
+I64 = NDArray[np.intp]
+CANDIDATES = 16
 _NOISE = 4e-6  # of single precision in a squared distance
+_BLOCK = 1 << 21  # numbers held at once
 
 
 def window_rows(clips: NDArray[np.integer], offsets: NDArray[np.integer]) -> NDArray[np.intp]:
     """Rows (F, p) of the frames at `offsets` (p,) around every frame, clamped to its clip."""
     first, last = clip_bounds(clips)
     return np.clip(np.arange(len(clips))[:, None] + offsets, first[:, None], last[:, None])
-
-
-def chordal_features(rotations: NDArray[np.floating]) -> F32:
-    """Features (..., 10) of unit quaternions (..., 4) with ``f(a) . f(b) = <a, b>^2``."""
-    q = np.asarray(rotations, np.float32)
-    return q[..., _UPPER[0]] * q[..., _UPPER[1]] * _SCALE
 
 
 def squared_angles(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -49,7 +42,7 @@ def squared_angles(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[
 class KeySearch:
     """Nearest windows of a database's keys, part by part.
 
-    rotations : (F, J, 4) float32 keys; clips : (F,); parts : of joints
+    rotations : (F, J, 4) float32 keys; clips : (F,); parts : P arrays of joints
     offsets : (p,) frames of a window relative to the frame it stands for
     weights : (p,) of the window's frames, summing to 1
     """
@@ -64,56 +57,83 @@ class KeySearch:
     ) -> None:
         used = np.asarray(weights) > 0
         self.offsets, self.weights = np.asarray(offsets)[used], np.asarray(weights, np.float32)[used]
-        self.rotations, self.parts = np.asarray(rotations, np.float32), parts
         self.rows = window_rows(clips, self.offsets)
-        chordal = chordal_features(self.rotations)
-        self.features = [self._stack(chordal[:, part][self.rows]) for part in parts]
+        self.rotations = np.asarray(rotations, np.float32)
+        self.part_count = len(parts)
+        widest = max(1, *(len(part) for part in parts)) if parts else 1
+        self._joints = np.zeros((self.part_count, widest), np.intp)  # padded with shares of 0
+        self._shares = np.zeros((self.part_count, widest), np.float32)
+        for row, part in enumerate(parts):
+            self._joints[row, : len(part)] = part
+            self._shares[row, : len(part)] = 1 / max(len(part), 1)
+        self._in_use = np.unique(self._joints[self._shares > 0])
+        members = np.zeros((self.part_count, rotations.shape[1]), np.float32)
+        np.add.at(members, (np.arange(self.part_count)[:, None], self._joints), self._shares)
+        self._members = members[:, self._in_use]
+        self._keys = np.ascontiguousarray(self.rotations[:, self._in_use].transpose(1, 2, 0))  # (J', 4, F)
 
-    def _stack(self, features: F32) -> F32:
-        """(Q, p |J| 10) features, weighted for the dot product, of windows (Q, p, |J|, 10)."""
-        scale = np.sqrt(self.weights / features.shape[2])[:, None, None]
-        return (features * scale).reshape(len(features), -1)
-
-    def nearest(self, windows: F32, part: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+    def nearest(self, poses: NDArray[np.floating], rows: I64, count: int) -> tuple[I64, F32]:
         """The `count` nearest frames to windows of poses, the earlier first where equally near.
 
         Parameters
         ----------
-        windows : (Q, p, J, 4) float32 unit quaternions
+        poses : (N, J, 4) unit quaternions
+        rows : (Q, p) poses of each window
 
         Returns
         -------
-        rows : (Q, n) frames, nearest first; distances : (Q, n) radians; n is `count`, or F if that is less
+        frames : (P, Q, n), nearest first; distances : (P, Q, n) float32, radians; n is `count`, or F if that
+        is less
         """
+        poses = np.asarray(poses, np.float32)
         count = min(count, len(self.rotations))
-        rows = np.empty((len(windows), count), np.intp)
-        squared = np.empty((len(windows), count), np.float32)
-        for first in range(0, len(windows), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            rows[block], squared[block] = self._search(windows[block][:, :, self.parts[part]], part, count)
-        return rows, np.sqrt(squared)
+        frames = np.empty((self.part_count, len(rows), count), np.intp)
+        distances = np.empty(frames.shape, np.float32)
+        step = max(1, _BLOCK // (len(self.rotations) * max(self.part_count, 1)))
+        for first in range(0, len(rows), step):
+            block = slice(first, first + step)
+            used, inverse = np.unique(rows[block], return_inverse=True)
+            found = self._search(poses[used], inverse.reshape(-1, rows.shape[1]), count)
+            frames[:, block], distances[:, block] = found
+        return frames, distances
 
-    def _search(self, windows: F32, part: int, count: int) -> tuple[NDArray[np.intp], F32]:
-        """Rows (Q, count) and squared distances of windows (Q, p, |J|, 4) of the part's joints."""
-        if not len(self.parts[part]):  # a skeleton of one joint: all poses are alike
-            return np.tile(np.arange(count), (len(windows), 1)), np.zeros((len(windows), count), np.float32)
-        bounds = 4 - 4 * self._stack(chordal_features(windows)) @ self.features[part].T  # (Q, F), at most d^2
-        rows = np.empty((len(windows), count), np.intp)
-        squared = np.empty((len(windows), count), np.float32)
-        open_rows, keep = np.arange(len(windows)), max(CANDIDATES, 2 * count)
-        while len(open_rows):
-            near, least = _smallest(bounds[open_rows], keep)
-            keys = self.rotations[self.rows[near][..., None], self.parts[part]]  # (Q, keep, p, |J|, 4)
-            exact = squared_angles(windows[open_rows, None], keys).mean(axis=-1) @ self.weights
+    def _search(self, poses: F32, rows: I64, count: int) -> tuple[I64, F32]:
+        bounds = self._bounds(poses, rows)
+        parts, windows = (axis.ravel() for axis in np.indices(bounds.shape[:2]))
+        frames = np.empty((len(parts), count), np.intp)
+        squared = np.empty((len(parts), count), np.float32)
+        unsure, keep = np.arange(len(parts)), max(CANDIDATES, 2 * count)
+        while len(unsure):
+            near, least = _smallest(bounds[parts[unsure], windows[unsure]], keep)
+            exact = self._exact(poses, rows[windows[unsure]], parts[unsure], near)
             order = np.argsort(exact, axis=1, kind="stable")[:, :count]
-            rows[open_rows] = np.take_along_axis(near, order, 1)
-            squared[open_rows] = np.take_along_axis(exact, order, 1)
-            unsure = least < squared[open_rows, -1] + _NOISE
-            open_rows, keep = open_rows[unsure], 8 * keep
-        return rows, squared
+            frames[unsure] = np.take_along_axis(near, order, 1)
+            squared[unsure] = np.take_along_axis(exact, order, 1)
+            unsure, keep = unsure[least < squared[unsure, -1] + _NOISE], 8 * keep
+        shape = (*bounds.shape[:2], count)
+        return frames.reshape(shape), np.sqrt(squared).reshape(shape)
+
+    def _bounds(self, poses: F32, rows: I64) -> F32:
+        """Lower bounds (P, Q, F) of the squared distances."""
+        alike = poses[:, self._in_use].transpose(1, 0, 2) @ self._keys  # (J', N, F)
+        np.multiply(alike, alike, out=alike)
+        alike = (self._members @ alike.reshape(len(alike), -1)).reshape(-1, len(poses), len(self.rotations))
+        total = np.zeros((self.part_count, len(rows), len(self.rotations)), np.float32)
+        for place, (offset, weight) in enumerate(zip(self.offsets, self.weights, strict=True)):
+            moved = alike[:, rows[:, place]] * weight
+            total += np.take(moved, self.rows[:, place], axis=2) if offset else moved
+        return 4 * (self._shares.sum(axis=1)[:, None, None] - total)
+
+    def _exact(self, poses: F32, rows: I64, parts: I64, near: I64) -> F32:
+        """Squared distances (R, n) of windows (R, p) to frames (R, n), over the joints of a part (R,)."""
+        joints = self._joints[parts]  # (R, j)
+        keys = self.rotations[self.rows[near][..., None], joints[:, None, None]]  # (R, n, p, j, 4)
+        windows = poses[rows[..., None], joints[:, None]]  # (R, p, j, 4)
+        angles = squared_angles(windows[:, None], keys)
+        return np.einsum("rnpj,p,rj->rn", angles, self.weights, self._shares[parts], optimize=True)
 
 
-def _smallest(values: F32, keep: int) -> tuple[NDArray[np.intp], F32]:
+def _smallest(values: F32, keep: int) -> tuple[I64, F32]:
     """Columns (Q, keep) of the smallest values (Q, F), rising, and the smallest value (Q,) of the rest."""
     total = values.shape[1]
     if keep >= total:

@@ -54,8 +54,9 @@ class LiveMatcher:
 
     def pose(self, rotations: NDArray[np.floating]) -> LiveAnswer:
         """Answer a pose (J, 4) by itself: dragging a bone, scrubbing."""
-        window = repaired_rotations(rotations[None]).astype(np.float32)[None]
-        residuals, nearest = self._blend(self._poses, window)
+        residuals, nearest = self._blend(
+            self._poses, repaired_rotations(rotations[None]), np.zeros(1, np.intp)
+        )
         return LiveAnswer(residuals, Coverage(nearest))
 
     def history(self, rotations: NDArray[np.floating]) -> LiveAnswer:
@@ -63,10 +64,9 @@ class LiveMatcher:
 
         Where there are fewer than `patch_length`, the oldest is repeated.
         """
-        poses = repaired_rotations(rotations)[-self.patch_length :].astype(np.float32)
-        missing = self.patch_length - len(poses)
-        window = np.concatenate([np.repeat(poses[:1], missing, axis=0), poses])[None]
-        residuals, _ = self._blend(self._histories, window)
+        poses = repaired_rotations(rotations)
+        window = np.maximum(np.arange(-self.patch_length, 0) + len(poses), 0)
+        residuals, _ = self._blend(self._histories, poses, window)
         return LiveAnswer(residuals, coverage(self.database, poses[-1:], self._poses))
 
     def transforms(
@@ -76,11 +76,12 @@ class LiveMatcher:
         pose = repaired_rotations(rotations[None])
         return bone_transforms(self.database, answer.residuals, pose, np.asarray(root_translation)[None])[0]
 
-    def _blend(self, search: KeySearch, window: NDArray) -> tuple[Residuals, NDArray[np.float32]]:
+    def _blend(
+        self, search: KeySearch, poses: NDArray[np.float64], window: NDArray[np.intp]
+    ) -> tuple[Residuals, NDArray[np.float32]]:
         """Mean of the nearest moments' values, and the distance (1, P) to the nearest of each part."""
-        found = [search.nearest(window, part, NEIGHBOURS + 1) for part in range(len(search.parts))]
-        rows = np.concatenate([rows for rows, _ in found])
-        distances = np.concatenate([distance for _, distance in found])
+        found, apart = search.nearest(poses, window[None], NEIGHBOURS + 1)
+        rows, distances = found[:, 0], apart[:, 0]
         weights = neighbour_weights(distances)  # (P, k)
         rows = rows[:, : weights.shape[1]]
         bones = np.arange(self.database.bone_count)
@@ -88,7 +89,7 @@ class LiveMatcher:
         rows = rows[self._bone_parts].reshape(len(bones), -1)
         turns = rotation_mean(self.database.residual_rotations[rows, bones[:, None]], shares)
         offsets = np.einsum("bn,bna->ba", shares, self.database.residual_offsets[rows, bones[:, None]])
-        return Residuals(turns[None], offsets[None]), distances[None, :, 0].astype(np.float32)
+        return Residuals(turns[None], offsets[None]), distances[None, :, 0]
 
 
 def neighbour_weights(distances: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -111,8 +112,8 @@ def neighbour_weights(distances: NDArray[np.floating]) -> NDArray[np.float64]:
 class SettlingFilter:
     """Lets residuals glide to their target while a bone is dragged.
 
-    ``V <- V Exp(a Log(V^-1 V*))`` with ``a = 1 - exp(-dt / tau)``; where it settles does not depend on the way
-    there.
+    ``V <- V Exp(a Log(V^-1 V*))`` with ``a = 1 - exp(-dt / tau)``; where it settles does not depend on the
+    way there.
 
     tau : seconds
     """

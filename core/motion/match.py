@@ -24,7 +24,7 @@ from .so3 import geodesic_step
 from .timeline import Timeline, clip_bounds, clip_lengths
 
 I64 = NDArray[np.intp]
-_BLOCK = 128
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -135,13 +135,11 @@ def nearest_patches(
         database.rotations, database.clips, database.parts, options.offsets(), options.weights()
     )
     windows = window_rows(clips, search.offsets)
-    query = query.astype(np.float32)
     rows = np.empty((len(database.parts), len(query)), np.intp)
-    for part in range(len(rows)):
-        for first in range(0, len(query), _BLOCK):
-            progress("Motion matching", (part + first / len(query)) / len(rows))
-            block = slice(first, first + _BLOCK)
-            rows[part, block] = search.nearest(query[windows[block]], part, 1)[0][:, 0]
+    for first in range(0, len(query), _BLOCK):
+        progress("Motion matching", first / len(query))
+        block = slice(first, first + _BLOCK)
+        rows[:, block] = search.nearest(query, windows[block], 1)[0][..., 0]
     return rows
 
 

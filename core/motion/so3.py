@@ -20,11 +20,11 @@ def quaternion_conjugate(q: Floats) -> Floats:
 
 def quaternion_log(q: Floats) -> Floats:
     """Rotation vectors (..., 3), radians, length 0..pi, of unit quaternions (..., 4)."""
-    q = np.where(q[..., :1] < 0, -q, q)
-    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
-    tiny = sine < 1e-12
-    angle = 2 * np.arctan2(sine, q[..., :1])
-    return np.where(tiny, 2, angle / np.where(tiny, 1, sine)) * q[..., 1:]
+    real, vector = q[..., 0], q[..., 1:]
+    sine = np.sqrt(np.einsum("...a,...a->...", vector, vector))
+    half = np.arctan2(sine, np.abs(real))
+    factor = np.copysign(np.where(sine < 1e-12, 2.0, 2 * half / np.maximum(sine, 1e-12)), real)
+    return factor[..., None] * vector
 
 
 def quaternion_exp(vectors: Floats) -> Floats:

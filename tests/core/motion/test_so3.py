@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from gaussianimate.core.motion.geodesic import chordal_features, squared_angles
+from gaussianimate.core.motion.geodesic import squared_angles
 from gaussianimate.core.motion.se3_mean import rotation_mean
 from gaussianimate.core.motion.so3 import (
     geodesic_distance,
@@ -46,12 +46,6 @@ def test_a_tenth_of_a_microradian_is_resolved(distance):
     a = random(200)
     turn = quaternion_exp(1e-7 * np.array([1.0, 1, 1]))
     assert np.allclose(distance(a, quaternion_multiply(a, turn)), np.sqrt(3) * 1e-7, rtol=1e-6)
-
-
-def test_chordal_features_multiply_to_the_squared_dot():
-    a, b = random(100, 1), random(100, 2)
-    product = (chordal_features(a) * chordal_features(b)).sum(axis=-1)
-    assert np.allclose(product, (a * b).sum(axis=-1) ** 2, atol=1e-6)
 
 
 def test_logarithm_and_exponential_invert_each_other():
