@@ -25,7 +25,10 @@ def drawn_objects() -> list[bpy.types.Object]:
     return [
         object
         for object in bpy.data.objects
-        if object_notes(object).display == DRAWER and object.library is None and is_splat_data(object.data)
+        if object.type == "POINTCLOUD"  # which most are not, and which is soon said
+        and object_notes(object).display == DRAWER
+        and object.library is None
+        and is_splat_data(object.data)
     ]
 
 

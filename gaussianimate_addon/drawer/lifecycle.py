@@ -10,7 +10,10 @@ from bpy.app.handlers import persistent
 from ..views import redraw_views
 from . import viewport
 from .display import give_back_all, hand_over_all
+from .scene import may_instance
 from .viewport import DRAWER
+
+_HOLDERS = (bpy.types.Scene, bpy.types.Collection, bpy.types.GeometryNodeTree)  # of objects
 
 
 @persistent
@@ -24,19 +27,22 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
             DRAWER.look_at_rigs()  # posed, or edited
         elif isinstance(block, bpy.types.Object):
             _note_object(block, update)
-        elif not isinstance(block, bpy.types.Action):
+        elif isinstance(block, _HOLDERS):
             DRAWER.look_again()
 
 
 def _note_object(object: bpy.types.Object, update: bpy.types.DepsgraphUpdate) -> None:
-    """Dragging bones changes geometry only, dragging other objects transforms only: that asks for nothing."""
+    """Dragging bones changes geometry only, dragging other objects transforms only: that asks for nothing.
+
+    Of other objects, which animation reports at every frame, only those matter that may instance splats.
+    """
     if object.type == "POINTCLOUD":
         if update.is_updated_geometry:
             DRAWER.forget_played(object.original.session_uid)
         posed = update.is_updated_geometry and not update.is_updated_transform
         if posed and not update.is_updated_shading:
             return
-    elif object.type == "ARMATURE" or not update.is_updated_shading:
+    elif not (update.is_updated_shading and may_instance(object)):
         return
     DRAWER.look_again()
 

@@ -301,10 +301,12 @@ def may_be_instanced(object: bpy.types.Object) -> bool:
         return True
     holders = {c for c in bpy.data.collections if object.name in c.all_objects}
     users = set().union(*bpy.data.user_map(subset=[object, *holders]).values())
-    return any(map(_instances_others, users - {object}))
+    return any(
+        may_instance(user) if isinstance(user, bpy.types.Object) else isinstance(user, bpy.types.NodeTree)
+        for user in users - {object}
+    )
 
 
-def _instances_others(user: bpy.types.ID) -> bool:
-    if isinstance(user, bpy.types.Object):
-        return user.instance_type == "COLLECTION" or any(m.type == "NODES" for m in user.modifiers)
-    return isinstance(user, bpy.types.NodeTree)
+def may_instance(object: bpy.types.Object) -> bool:
+    """Whether the object may show others once more: its children, a collection, or what its nodes take."""
+    return object.instance_type != "NONE" or any(m.type == "NODES" for m in object.modifiers)

@@ -130,6 +130,35 @@ def test_poses_and_places_read_nothing(drawn):
     assert np.abs(after.transforms - before.transforms).max() > 0.01 and after.matrix[0, 3] == 3
 
 
+def test_other_objects_ask_for_nothing(drawn):
+    """Neither animated ones at every frame nor meshes while they are edited."""
+    rigged()
+    mesh = bpy.data.objects.new("mesh", bpy.data.meshes.new("mesh"))
+    bpy.context.scene.collection.objects.link(mesh)
+    for frame in (1, 9):
+        mesh.location.x = frame
+        mesh.keyframe_insert("location", frame=frame)
+    drawn()
+
+    def find():
+        raise AssertionError("looked for splat objects again")
+
+    def update():
+        DRAWER.splats.update(find, bpy.context.view_layer.depsgraph, "exact")
+
+    bpy.context.scene.frame_set(4)
+    assert mesh.matrix_world.translation.x > 1.5
+    update()
+    mesh.data.update_tag()
+    bpy.context.view_layer.update()
+    update()
+    mesh.modifiers.new("nodes", "NODES")
+    bpy.context.view_layer.update()
+    with pytest.raises(AssertionError, match="looked"):
+        update()
+    DRAWER.look_again()
+
+
 def test_changed_splats_are_read_and_uploaded(drawn):
     object, _ = rigged()
     drawn()
@@ -327,6 +356,7 @@ def test_instances_of_geometry_nodes(drawn):
     host = bpy.data.objects.new("host", bpy.data.meshes.new("host"))
     host.location = (5, 0, 0)
     bpy.context.scene.collection.objects.link(host)
+    drawn()
     host.modifiers.new("instances", "NODES").node_group = group
     drawn()
     assert sorted(item.matrix[0, 3] for item in items(spaces()[0])) == [0, 5]
