@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from .database import Residuals
+from .database import Residuals, repaired_rotations
 from .keys import F32, KeyLayout, motion_keys
 from .values import ValueSpace
 
@@ -77,7 +77,7 @@ class KernelModel:
         root_translations: NDArray[np.floating],
         fps: float | None = None,
         clips: NDArray[np.integer] | None = None,
-        rows: NDArray[np.integer] | None = None,
+        rows: ArrayLike | None = None,
         times: NDArray[np.floating] | None = None,
     ) -> Residuals:
         """Residuals of every outer bone in R frames.
@@ -98,7 +98,7 @@ class KernelModel:
         root_translations: NDArray[np.floating],
         fps: float | None = None,
         clips: NDArray[np.integer] | None = None,
-        rows: NDArray[np.integer] | None = None,
+        rows: ArrayLike | None = None,
         times: NDArray[np.floating] | None = None,
     ) -> F32:
         """As `predict`, before the projection to rigid motions: values (R, 12 B)."""
@@ -108,6 +108,8 @@ class KernelModel:
                 raise ValueError("either fps or times must be given")
             times = np.arange(count) / fps
         wanted = np.arange(count) if rows is None else np.arange(count)[np.asarray(rows)]
+        rotations = repaired_rotations(rotations)
+        root_translations = np.nan_to_num(root_translations, posinf=0.0, neginf=0.0)
         answers = np.empty((len(wanted), self.blend.shape[1]), np.float32)
         for start in range(0, len(wanted), BLOCK):
             block = slice(start, start + BLOCK)
