@@ -9,8 +9,8 @@ from bpy.app.handlers import persistent
 
 from ..views import redraw_views
 from . import viewport
+from .appearances import may_instance
 from .display import give_back_all, hand_over_all
-from .scene import may_instance
 from .viewport import DRAWER
 
 _HOLDERS = (bpy.types.Scene, bpy.types.Collection, bpy.types.GeometryNodeTree)  # of objects

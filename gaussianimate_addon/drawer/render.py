@@ -11,11 +11,12 @@ import numpy as np
 
 from ...core.render.camera import Camera
 from ..point_cloud import is_splat_data
+from .appearances import may_be_instanced
 from .draw import Shading
 from .mesh_depth import draw_mesh_depths
 from .offscreen import Picture, RenderError, draw_picture, empty_picture
 from .render_visibility import rendering_names
-from .scene import SceneSplats, may_be_instanced
+from .scene import SceneSplats
 
 NO_CAMERA = "'{}' has no camera; add one, or make one active in the scene's properties"
 SHADING = Shading(scene_linear=True)

@@ -6,7 +6,7 @@ which neither undo nor a loaded file can turn into a dead reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, cast
 
@@ -19,10 +19,10 @@ from ..attributes import splats
 from ..modifiers import DEFORM, PLAYBACK, find_modifier, get_input
 from ..point_cloud import is_splat_data, point_cloud_to_cloud
 from ..skin_attributes import read_skin
+from .appearances import appearances, may_appear, may_be_instanced
 from .atlas import Atlas, Source, build_atlas
 from .draw import Item
 from .poses import PoseReader, find_object, marked_bones, pose_reader, read_transforms
-from .render_visibility import rendering_names
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class SceneSplats:
         self.problem = None
         if self._stale:
             scene = cast(bpy.types.Scene, depsgraph.scene)
-            subjects = [subject_of(object) for object in find() if _belongs_to(object, scene)]
+            subjects = [subject_of(object) for object in find() if may_appear(object, scene)]
         elif self._rigs_stale:
             subjects = [looked_at for subject in self.subjects if (looked_at := _with_rig(subject))]
         else:
@@ -195,7 +195,7 @@ class SceneSplats:
             object = subject.find()
             if object is None:
                 continue
-            worlds = list(filter(_is_place, _appearances(depsgraph, object, space, subject.instanced)))
+            worlds = appearances(depsgraph, object, space, subject.instanced)
             if not worlds:
                 continue
             modifier = find_modifier(object.evaluated_get(depsgraph), DEFORM)
@@ -255,58 +255,3 @@ def _equal(one: Any, other: Any) -> bool:
     if not is_dataclass(one) or other is None:
         return one == other
     return all(_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
-
-
-def _belongs_to(object: bpy.types.Object, scene: bpy.types.Scene) -> bool:
-    """Whether the object is in the scene, or may be shown there by an instance."""
-    return scene.objects.get(object.name) == object or scene in object.users_scene or may_be_instanced(object)
-
-
-def _appearances(
-    depsgraph: bpy.types.Depsgraph,
-    object: bpy.types.Object,
-    space: bpy.types.SpaceView3D | None,
-    instanced: bool,
-) -> Iterator[np.ndarray]:
-    """Yield the world matrix of the object, where it is visible, and of its visible instances."""
-    evaluated = object.evaluated_get(depsgraph)
-    is_shown = _shown_by_renders(depsgraph) if space is None else _shown_in(space)
-    if evaluated.name in depsgraph.view_layer_eval.objects and is_shown(evaluated):
-        yield np.array(evaluated.matrix_world, np.float64)
-    if not instanced:
-        return
-    for instance in depsgraph.object_instances:
-        if instance.is_instance and instance.object.original == object and is_shown(instance.parent):
-            yield np.array(instance.matrix_world, np.float64)
-
-
-def _is_place(world: np.ndarray) -> bool:
-    """Whether something can stand there: neither scaled to a point nor nowhere."""
-    return bool(np.isfinite(world).all() and world[:3, :3].any())
-
-
-def _shown_in(space: bpy.types.SpaceView3D) -> Callable[[Any], bool]:
-    return lambda evaluated: evaluated.visible_in_viewport_get(space)
-
-
-def _shown_by_renders(depsgraph: bpy.types.Depsgraph) -> Callable[[Any], bool]:
-    names = rendering_names(cast(bpy.types.ViewLayer, depsgraph.view_layer))
-    return lambda evaluated: evaluated.name in names
-
-
-def may_be_instanced(object: bpy.types.Object) -> bool:
-    """Whether a collection instance, a parent or geometry nodes may show the object once more."""
-    parent = object.parent
-    if parent is not None and parent.instance_type != "NONE":
-        return True
-    holders = {c for c in bpy.data.collections if object.name in c.all_objects}
-    users = set().union(*bpy.data.user_map(subset=[object, *holders]).values())
-    return any(
-        may_instance(user) if isinstance(user, bpy.types.Object) else isinstance(user, bpy.types.NodeTree)
-        for user in users - {object}
-    )
-
-
-def may_instance(object: bpy.types.Object) -> bool:
-    """Whether the object may show others once more: its children, a collection, or what its nodes take."""
-    return object.instance_type != "NONE" or any(m.type == "NODES" for m in object.modifiers)
