@@ -46,7 +46,7 @@ def main() -> None:
 def row(path: Path, bones: int) -> str:
     """Rig one sequence and return its row."""
     capture = read_capture(path)
-    built = build_rig(capture, RigOptions(max_bones=bones))
+    built = build_rig(capture, RigOptions(max_bones=bones, skeleton="extracted"))
     rig, report = built.rig, built.report
     ours = rig.joint_positions
     there, back = joint_distances(path, rig.canonical_frame, ours, rig.rest)

@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         "--skeleton",
         choices=("auto", "given", "extracted"),
         default="auto",
-        help="the capture's own joints, joints found in its motion, or its own where it has some (default)",
+        help="the capture's own joints, joints found in its motion, or its own where they serve (default)",
     )
     rig.add_argument("--json", action="store_true", help="print the report as one JSON object, last line")
     rig.set_defaults(run=_rig)

@@ -12,6 +12,7 @@ from ..core.rigging.rig import Rig
 F64 = NDArray[np.float64]
 SHORTEST = 0.004  # of the box diagonal; Blender deletes bones of no length
 SKIN_LENGTH = 0.015
+STILL = 1e-3  # largest part of the axis in the quaternion of a joint that does not turn
 STUB = 0.3  # length of a bone without children and without points, of its parent's
 
 
@@ -41,11 +42,15 @@ def skeleton_shapes(rig: Rig) -> list[BoneShape]:
 
 
 def moving_joints(rig: Rig) -> NDArray[np.bool_]:
-    """Return the mask (J,) of the joints that can move points; the others are ends of chains."""
+    """Return the mask (J,) of the joints that have a bone; the others are still ends of chains.
+
+    A joint has one where it can move points, or turns in the capture, as the head above a garment does.
+    """
     moving = np.zeros(len(rig.joint_parents), bool)
     moving[0] = True
     moving[rig.bone_joints] = True
     moving[rig.joint_parents[rig.joint_parents >= 0]] = True
+    moving |= np.abs(rig.joint_rotations[..., 1:]).max(axis=(0, 2)) > STILL
     return moving
 
 

@@ -24,6 +24,7 @@ from ..core.progress import Progress, no_progress
 from .attributes import has_attribute, read_attribute, splats, write_attribute
 from .modifiers import PLAYBACK, find_modifier, set_input
 from .point_cloud import BASE, sh_name
+from .skeleton_store import move_skeleton
 
 F32 = NDArray[np.float32]
 FRAMES = "gaussianimate_frames"  # custom property of the capture object: the object that holds its frames
@@ -176,6 +177,7 @@ def transform_frames(object: bpy.types.Object, rest: GaussianCloud, matrix: NDAr
     write_attribute(splats(holder), "position", "FLOAT_VECTOR", frames.positions)
     for name, values in frames.varying.items():
         write_attribute(splats(holder), name, VARYING[name], values)
+    move_skeleton(holder, matrix)
     splats(holder).update_tag()
 
 

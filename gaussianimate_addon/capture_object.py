@@ -33,6 +33,7 @@ from .capture_frames import (
 from .modifiers import PLAYBACK, add_modifier, find_modifier, get_input, set_input
 from .playback_nodes import build_playback_group
 from .point_cloud import cloud_to_point_cloud, point_cloud_to_cloud, write_cloud
+from .skeleton_store import load_clips, load_skeleton, store_clips, store_skeleton
 
 AXIS = "gaussianimate_up"  # custom property of the object: up axis of the source
 _INFO = "gaussianimate_capture"  # custom property of the frames: name, fps, notes, faces
@@ -85,6 +86,9 @@ def _add_playback(
     }
     if capture.faces is not None:
         holder[_INFO]["faces"] = capture.faces.ravel().tolist()
+    store_clips(holder, capture)
+    if capture.skeleton is not None:
+        store_skeleton(holder, capture.skeleton)
     object[FRAMES] = holder
     group = build_playback_group(
         f"{object.name} playback", frames.varying, with_gaps=not frames.frame_valid.all()
@@ -115,6 +119,7 @@ def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
         positions = positions.copy()
         positions[~frames.frame_valid] = np.nan
     faces = info.get("faces")
+    clips, clip_names = load_clips(holder)
     return Capture(
         name=info["name"],
         positions=positions,
@@ -124,6 +129,9 @@ def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
         fps=info["fps"],
         up=info["up"] or None,
         notes=tuple(info["notes"]),
+        clips=clips,
+        clip_names=clip_names,
+        skeleton=load_skeleton(holder),
     )
 
 

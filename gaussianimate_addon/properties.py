@@ -21,6 +21,8 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
         max_influences: int
         joint_threshold: float
         canonical_frame: int
+        skeleton: str
+        skeleton_armature: bpy.types.Object | None
         splat_count: int
         bake_directory: str
         bake_space: str
@@ -44,6 +46,18 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
             default=0,
             min=0,
         )
+        skeleton: bpy.props.EnumProperty(
+            name="Skeleton",
+            items=(
+                ("AUTO", "Automatic", "The one the capture brings, else one found in its motion"),
+                ("EXTRACTED", "Extracted", "Joints found in the motion of the capture"),
+                ("ARMATURE", "Armature", "An animated armature that moves along, as the body in a garment"),
+            ),
+            default="AUTO",
+        )
+        skeleton_armature: bpy.props.PointerProperty(
+            name="Armature", type=bpy.types.Object, poll=lambda _, object: object.type == "ARMATURE"
+        )
         splat_count: bpy.props.IntProperty(
             name="Splats",
             description="Number of splats that cover a mesh",
@@ -66,6 +80,13 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
             ),
             default="WORLD",
         )
+
+
+def chosen_skeleton(settings: GaussianimateSettings) -> str:
+    """Return which skeleton to build a rig on, as `build_rig` takes it."""
+    if settings.skeleton != "ARMATURE":
+        return settings.skeleton.lower()
+    return settings.skeleton_armature.name if settings.skeleton_armature is not None else ""
 
 
 class GaussianimateDisplay(bpy.types.PropertyGroup):

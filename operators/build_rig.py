@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import bpy
@@ -19,11 +20,15 @@ from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.motion_switch import remember_replay
 from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.rig_object import apply_rig
+from ..gaussianimate_addon.sample_armature import find_armature, sample_armature_steps
 from ..gaussianimate_addon.subject import active_splats, find_object, linked_reason
 from .place import select_only
 
 if TYPE_CHECKING:
     from ..core.rigging.build import RigReport
+
+
+Steps = Generator[tuple[str, float], None, tuple[Capture, Any]]
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,16 @@ class NewRig:
         return f"{', '.join(plural)}, replay error {self.report.rmse_percent:.2g} % of the size"
 
 
+def _read(
+    context: bpy.types.Context, object: bpy.types.Object, armature: bpy.types.Object | None, options: Any
+) -> Steps:
+    capture = capture_from_point_cloud(object)
+    if armature is None:
+        return capture, options
+    skeleton = yield from sample_armature_steps(context, armature, object)
+    return replace(capture, skeleton=skeleton), options
+
+
 class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
     """Find bones, weights and a skeleton in the capture's motion and make an armature that replays it"""
 
@@ -54,11 +69,18 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
         max_influences: int
         joint_threshold: float
         canonical_frame: int
+        skeleton: str
     else:
         max_bones: bpy.props.IntProperty(name="Skin Bones", default=50, min=1, max=500)
         max_influences: bpy.props.IntProperty(name="Influences", default=4, min=1, max=4)
         joint_threshold: bpy.props.FloatProperty(name="Joint Threshold", default=0.3, min=0.01, max=1.0)
         canonical_frame: bpy.props.IntProperty(name="Rest Frame", default=0, min=0)
+        skeleton: bpy.props.StringProperty(
+            name="Skeleton",
+            description="auto: the one the capture brings, else one found in its motion; given; extracted; "
+            "or the name of an armature object that moves along",
+            default="auto",
+        )
 
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:
@@ -72,20 +94,22 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
             return reason
         return missing_library("scipy", "Building rigs")
 
-    def prepare(self, context: bpy.types.Context) -> tuple[Capture, Any]:
-        """Copy the capture out of the scene."""
-        from ..core.rigging.build import RigOptions
+    def prepare(self, context: bpy.types.Context) -> Steps:
+        """Copy the capture out of the scene, and sample the armature that is its skeleton."""
+        from ..core.rigging.build import SKELETONS, RigOptions
 
         object = active_splats(context)
         assert object is not None
         self._uid, self._name = object.session_uid, object.name
+        named = self.skeleton not in SKELETONS
         options = RigOptions(
             max_bones=self.max_bones,
             max_influences=self.max_influences,
             joint_threshold=self.joint_threshold,
             canonical_frame=self.canonical_frame,
+            skeleton="given" if named else self.skeleton,
         )
-        return capture_from_point_cloud(object), options
+        return _read(context, object, find_armature(self.skeleton) if named else None, options)
 
     @staticmethod
     def work(state: tuple[Capture, Any], progress: Progress) -> NewRig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 
 from ..gaussianimate_addon.deformer import bind_is_stale
-from ..gaussianimate_addon.properties import object_notes, scene_settings
+from ..gaussianimate_addon.properties import chosen_skeleton, object_notes, scene_settings
 from ..gaussianimate_addon.subject import active_armature, active_splats
 from ..operators.bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
 from ..operators.build_rig import GAUSSIANIMATE_OT_build_rig
@@ -28,6 +28,9 @@ class GAUSSIANIMATE_PT_rig(SubPanel, bpy.types.Panel):
         options.use_property_decorate = False
         for name in SETTINGS:
             options.prop(settings, name)
+        options.prop(settings, "skeleton")
+        if settings.skeleton == "ARMATURE":
+            options.prop(settings, "skeleton_armature")
         row = layout.row()
         row.scale_y = 1.4
         again = active_armature(context) is not None
@@ -38,6 +41,7 @@ class GAUSSIANIMATE_PT_rig(SubPanel, bpy.types.Panel):
         )
         for name in SETTINGS:
             setattr(button, name, getattr(settings, name))
+        button.skeleton = chosen_skeleton(settings)
         reason_below(context, layout, GAUSSIANIMATE_OT_build_rig)
         splats = active_splats(context)
         if splats is not None:

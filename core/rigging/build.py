@@ -29,7 +29,7 @@ class RigOptions:
     joint_threshold : tau, how much the bone weights must change along the skeleton for a joint, 0..1
     canonical_frame : frame of the capture that becomes the rest pose
     skeleton : "given", the joints the capture brings; "extracted", joints found in its motion; "auto", given
-        where there are some
+        where there are some and they do nothing but turn
     """
 
     max_bones: int = 50
@@ -114,13 +114,9 @@ def build_rig(
 
             skin = separate_places(rest, skin, options.max_bones)
     notes += [*skin.notes, *_frame_notes(len(frames))]
-    if capture.skeleton is None or options.skeleton == "extracted":
+    skeleton = _given(capture, canonical, frames, positions, skin, options, clock, progress, notes)
+    if skeleton is None:
         skeleton = _extracted(capture, canonical, rest, positions, skin, options, clock, progress)
-    else:
-        from .skeleton.given import bind_skeleton
-
-        with clock("joints"):
-            skeleton = bind_skeleton(capture.skeleton, canonical, frames, rest, positions, skin, progress)
     rig = Rig(
         rest=np.ascontiguousarray(rest, np.float32),
         indices=skin.indices,
@@ -145,6 +141,35 @@ def build_rig(
         skin.rmse, skin.rmse * percent, skeleton.rmse * percent, clock.seconds, (*capture.notes, *notes)
     )
     return RigResult(rig, report)
+
+
+def _given(
+    capture: Capture,
+    canonical: int,
+    frames: NDArray[np.intp],
+    positions: NDArray[np.float32],
+    skin: SkinningDecomposition,
+    options: RigOptions,
+    clock: _Clock,
+    progress: Progress,
+    notes: list[str],
+) -> Skeleton | None:
+    """The skeleton the capture brings; None where it brings none, or one that is not to be used."""
+    if capture.skeleton is None or options.skeleton == "extracted":
+        return None
+    from .skeleton.given import bind_skeleton
+
+    rest = capture.positions[canonical]
+    with clock("joints"):
+        skeleton = bind_skeleton(capture.skeleton, canonical, frames, rest, positions, skin, progress)
+    if not skeleton.sliding:
+        return skeleton
+    used = options.skeleton == "given"
+    notes.append(
+        f"The capture's skeleton was {'followed in part' if used else 'not used'}, because joints of a rig only "
+        f"turn, and these also slide on their parents: {skeleton.sliding}."
+    )
+    return skeleton if used else None
 
 
 def _extracted(

@@ -125,6 +125,13 @@ def test_settings_reach_the_buttons(capture):
     settings.max_bones, settings.joint_threshold = 7, 0.5
     button = draw("rig").buttons["Build Rig"]
     assert (button.max_bones, button.joint_threshold) == (7, pytest.approx(0.5))
+    assert button.skeleton == "auto"
+    settings.skeleton = "EXTRACTED"
+    assert draw("rig").buttons["Build Rig"].skeleton == "extracted"
+    settings.skeleton = "ARMATURE"
+    assert draw("rig").buttons["Build Rig"].skeleton == ""
+    settings.skeleton_armature = bpy.data.objects.new("body", bpy.data.armatures.new("body"))
+    assert draw("rig").buttons["Build Rig"].skeleton == "body"
     bpy.context.scene.frame_end = 33
     assert draw("bake").buttons["Bake Frames"].frame_end == 33
 

@@ -54,7 +54,7 @@ def bind_skeleton(
     motions = _from_bind(given, bind)[frames]
     all_joints = KinematicTree(pivots, given.parents)
     affinity, costs = motion_affinity(all_joints, motions, rest, positions, skin, progress=progress)
-    tree, kept, notes = mend_tree(given.names, all_joints, motions, affinity, rest)
+    tree, kept, notes, sliding = mend_tree(given.names, all_joints, motions, affinity, rest)
     affinity = affinity[:, kept]
     affinity[affinity.sum(axis=1) == 0, 0] = 1
     affinity /= affinity.sum(axis=1, keepdims=True)
@@ -72,6 +72,7 @@ def bind_skeleton(
         rmse=error * stats.scale,
         notes=notes,
         bind=bind[kept],
+        sliding=sliding,
     )
 
 

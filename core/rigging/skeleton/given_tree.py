@@ -74,8 +74,8 @@ def mend_tree(
     motions: F64,
     affinity: F64,
     rest: NDArray[np.floating],
-) -> tuple[KinematicTree, NDArray[np.intp], tuple[str, ...]]:
-    """Return one tree, its joints (J',) among those given, and what was changed or cannot be followed.
+) -> tuple[KinematicTree, NDArray[np.intp], tuple[str, ...], str]:
+    """Return one tree, its joints (J',) among those given, what was changed, and which slide all the same.
 
     Parameters
     ----------
@@ -90,16 +90,11 @@ def mend_tree(
     _drop_idle(loose, SLIDES * size)
     _drop_top(loose, SLIDES * size)
     moved = _hang_anew(loose, SLIDES * size)
-    left = loose.slides()
     notes = [
         _note(names, ~loose.kept, "{} of the skeleton that carry nothing and slide were left out: {}."),
         _note(names, moved & loose.kept, "{} that slide on their parents were hung on others: {}."),
-        _note(
-            names,
-            left > SLIDES * size,
-            "{} slide on their parents, which a given skeleton does not follow, an extracted one may: {}.",
-        ),
     ]
+    sliding = _note(names, loose.slides() > SLIDES * size, "{1}")
     kept = np.flatnonzero(loose.kept)
     renumber = np.full(len(tree), -1)
     renumber[kept] = np.arange(len(kept))
@@ -109,7 +104,7 @@ def mend_tree(
         place = np.argsort(order)
         kept, parents = kept[order], np.where(parents[order] >= 0, place[parents[order]], -1)
     mended = KinematicTree(tree.positions[kept], parents.astype(np.int32))
-    return mended, kept, tuple(filter(None, notes))
+    return mended, kept, tuple(filter(None, notes)), sliding
 
 
 def _drop_idle(loose: _Loose, tolerance: float) -> None:

@@ -36,6 +36,7 @@ class Skeleton:
 
     rmse : root mean square point distance of the replay by the skeleton alone, metres
     bind : (J, 3, 4) of a given skeleton, from its own rest pose to the rig's
+    sliding : names of given joints that slide on their parents, which no rig follows; "" where none do
     """
 
     tree: KinematicTree
@@ -47,6 +48,7 @@ class Skeleton:
     rmse: float
     notes: tuple[str, ...] = ()
     bind: F64 | None = None
+    sliding: str = ""
 
 
 def build_skeleton(

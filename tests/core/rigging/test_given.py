@@ -135,6 +135,18 @@ def test_a_skeleton_without_one_of_the_joints_is_refused(chain, built):
         given_poses(built.rig, other)
 
 
+def test_joints_that_slide_are_followed_only_when_asked_for(chain, coarse):
+    skeleton = given(chain)
+    sliding = skeleton.joint_mats.copy()
+    sliding[:, 2, 1, 3] += np.linspace(0, 1, 24)
+    capture = replace(make_capture(chain["frames"]), skeleton=replace(skeleton, joint_mats=sliding))
+    found = build_rig(capture, RigOptions(2))
+    assert found.rig.joint_bind is None and "was not used" in found.report.notes[-1]
+    asked = build_rig(capture, RigOptions(2, skeleton="given"))
+    assert asked.rig.joint_names == ("hip", "knee", "toe")
+    assert "followed in part" in asked.report.notes[-1] and asked.report.notes[-1].endswith(" toe.")
+
+
 # Animation rigs
 
 
@@ -166,27 +178,28 @@ def leg():
 def test_helpers_are_left_out_and_loose_joints_hung_where_they_turn(leg):
     names, tree, motions = leg
     affinity = np.array([[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0.0]])
-    mended, kept, notes = mend_tree(names, tree, motions, affinity, 2 * tree.positions)
+    mended, kept, notes, sliding = mend_tree(names, tree, motions, affinity, 2 * tree.positions)
     assert [names[j] for j in kept] == ["hip", "leg", "foot"]
     assert mended.parents.tolist() == [-1, 0, 1]
     assert any("left out: origin, target" in note for note in notes)
     assert any("hung on others: foot" in note for note in notes) and len(notes) == 2
+    assert not sliding
 
 
 def test_a_root_that_carries_points_stays_and_what_slides_is_named(leg):
     names, tree, motions = leg
     affinity = np.eye(5)[[0, 1, 2, 3]]
-    mended, kept, notes = mend_tree(names, tree, motions, affinity, 2 * tree.positions)
+    mended, kept, notes, sliding = mend_tree(names, tree, motions, affinity, 2 * tree.positions)
     assert [names[j] for j in kept] == ["origin", "hip", "leg", "foot"]
     assert mended.parents.tolist() == [-1, 0, 1, 2]
-    assert notes[-1].endswith("an extracted one may: hip.")
+    assert sliding == "hip"
 
 
 def test_several_roots_become_one_tree(leg):
     names, tree, motions = leg
     alone = KinematicTree(tree.positions, np.full(5, -1, np.int32))
     affinity = np.array([[0, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0.0]])
-    mended, kept, _ = mend_tree(names, alone, motions, affinity, 2 * tree.positions)
+    mended, kept, _, _ = mend_tree(names, alone, motions, affinity, 2 * tree.positions)
     assert [names[j] for j in kept] == ["hip", "leg", "foot"]
     assert mended.parents.tolist() == [-1, 0, 1]
 
