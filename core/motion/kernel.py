@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,11 +120,14 @@ class KernelModel:
 
     def answer(self, scaled: F32) -> F32:
         """Values (F, 12 B) of scaled keys (F, D)."""
-        weights = self.scale * rational_quadratic(
-            squared_distances(scaled * self.relevances, self.centres), self.shape
-        )
+        squared = squared_distances(scaled * self.relevances, self.centres, self._centre_lengths)
+        weights = self.scale * rational_quadratic(squared, self.shape)
         values = weights @ self.blend + scaled @ self.linear + self.mean
         return values.astype(np.float32, copy=False)
+
+    @cached_property
+    def _centre_lengths(self) -> F32:
+        return squared_lengths(self.centres)
 
     def to_arrays(self) -> dict[str, NDArray]:
         """Everything as arrays by name, for an .npz or an ID property."""
@@ -182,10 +186,15 @@ class KernelModel:
         )
 
 
-def squared_distances(a: F32, b: F32) -> F32:
-    """(F, N) squared distances of rows (F, D) and (N, D)."""
-    lengths = np.einsum("fd,fd->f", a, a)[:, None] + np.einsum("nd,nd->n", b, b)
-    return np.maximum(lengths - 2 * (a @ b.T), 0)
+def squared_lengths(a: F32) -> F32:
+    """(F,) of rows (F, D)."""
+    return np.einsum("fd,fd->f", a, a)
+
+
+def squared_distances(a: F32, b: F32, b_lengths: F32 | None = None) -> F32:
+    """(F, N) squared distances of rows (F, D) and (N, D), whose squared lengths (N,) may be known."""
+    b_lengths = squared_lengths(b) if b_lengths is None else b_lengths
+    return np.maximum(squared_lengths(a)[:, None] + b_lengths - 2 * (a @ b.T), 0)
 
 
 def rational_quadratic(squared: F32, shape: float) -> F32:

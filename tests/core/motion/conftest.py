@@ -19,3 +19,12 @@ def puppet():
 def one_limb_each(puppet):
     """Database of three clips: the left arm moves, the right arm moves, head and spine move."""
     return puppet.database([puppet.clip(limb) for limb in puppet.LIMBS])
+
+
+@pytest.fixture(scope="session")
+def swaying():
+    """The module swaying.py beside this file."""
+    spec = spec_from_file_location("swaying", Path(__file__).with_name("swaying.py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
