@@ -166,8 +166,8 @@ def _given(
         return skeleton
     used = options.skeleton == "given"
     notes.append(
-        f"The capture's skeleton was {'followed in part' if used else 'not used'}, because joints of a rig only "
-        f"turn, and these also slide on their parents: {skeleton.sliding}."
+        f"The capture's skeleton was {'followed in part' if used else 'not used'}, because joints of a rig "
+        f"only turn, and these also slide on their parents: {skeleton.sliding}."
     )
     return skeleton if used else None
 
