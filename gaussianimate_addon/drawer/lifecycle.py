@@ -23,6 +23,7 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
         block: Any = update.id
         if isinstance(block, bpy.types.PointCloud):
             DRAWER.forget(block.original.session_uid)
+            DRAWER.look_again()  # it may hold splats no more, or anew
         elif isinstance(block, bpy.types.Armature) and update.is_updated_geometry:
             DRAWER.look_at_rigs()  # posed, or edited
         elif isinstance(block, bpy.types.Object):

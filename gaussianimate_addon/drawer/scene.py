@@ -76,9 +76,13 @@ def read_source(subject: Subject, depsgraph: bpy.types.Depsgraph) -> tuple[Sourc
     if find_modifier(object, DEFORM) is None:
         return Source(cloud), None
     try:
-        return Source(cloud, read_skin(splats(object))), None
+        skin = read_skin(splats(object))
     except GaussiAnimateError as error:
         return Source(cloud), str(error)
+    bone = int(skin.indices.max(initial=-1))
+    if subject.reader is not None and bone >= len(subject.reader.rows):
+        return Source(cloud), f"The skin of '{subject.name}' names a missing bone {bone}; build the rig again"
+    return Source(cloud, skin), None
 
 
 @dataclass(frozen=True)

@@ -275,6 +275,31 @@ def test_damaged_rigs_stand_at_rest_and_say_so(drawn):
     assert len(items()) == 1 and items()[0].transforms is None
 
 
+def test_skins_of_bones_that_are_not_there_stand_at_rest_and_say_so(drawn):
+    object, _ = rigged()
+    object.data.attributes["skin:index_0"].data[3].value = 999
+    object.data.update_tag()
+    drawn()
+    assert "names a missing bone 999" in DRAWER.splats.problem and "bar" in DRAWER.splats.problem
+    assert len(bone_moves(DRAWER.splats.atlas, items())[0]) == 0
+
+
+def test_points_that_are_splats_no_more_stop_no_others(drawn):
+    object, _ = plain("other"), rigged()
+    drawn()
+    attribute = object.data.attributes["rotation"]
+    turns = np.empty(4 * len(object.data.points), np.float32)
+    attribute.data.foreach_get("value", turns)
+    object.data.attributes.remove(attribute)
+    drawn()
+    assert [subject.name for subject in DRAWER.splats.subjects] == ["bar"] and len(items()) == 1
+    again = object.data.attributes.new("rotation", "QUATERNION", "POINT")
+    again.data.foreach_set("value", turns)
+    object.data.update_tag()
+    drawn()
+    assert [subject.name for subject in DRAWER.splats.subjects] == ["bar", "other"] and len(items()) == 2
+
+
 def test_captures_play(drawn):
     object = playing()
     drawn()
