@@ -98,7 +98,7 @@ class KeySearch:
         return frames, distances
 
     def _search(self, poses: F32, rows: I64, count: int) -> tuple[I64, F32]:
-        bounds = self._bounds(poses, rows)
+        bounds = self.squared_chords(poses, rows)
         parts, windows = (axis.ravel() for axis in np.indices(bounds.shape[:2]))
         frames = np.empty((len(parts), count), np.intp)
         squared = np.empty((len(parts), count), np.float32)
@@ -113,11 +113,15 @@ class KeySearch:
         shape = (*bounds.shape[:2], count)
         return frames.reshape(shape), np.sqrt(squared).reshape(shape)
 
-    def _bounds(self, poses: F32, rows: I64) -> F32:
-        """Lower bounds (P, Q, F) of the squared distances."""
+    def squared_chords(self, poses: F32, rows: I64) -> F32:
+        """Squared chordal distances (P, Q, F), ``4 sin^2(d / 2)`` for each joint, of windows to all frames.
+
+        poses, rows : as for `nearest`; close to the squared distances where they are small, never above them
+        but for single precision
+        """
         alike = poses[:, self._in_use].transpose(1, 0, 2) @ self._keys  # (J', N, F)
         np.multiply(alike, alike, out=alike)
-        alike = (self._members @ alike.reshape(len(alike), -1)).reshape(-1, len(poses), len(self.rotations))
+        alike = np.tensordot(self._members, alike, axes=1)  # (P, N, F)
         total = np.zeros((self.part_count, len(rows), len(self.rotations)), np.float32)
         for place, (offset, weight) in enumerate(zip(self.offsets, self.weights, strict=True)):
             moved = alike[:, rows[:, place]] * weight

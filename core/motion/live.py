@@ -7,15 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..rigging.kabsch import kabsch
+from ..rotations import matrix_to_quaternion, quaternion_to_matrix
 from .coverage import Coverage, coverage, pose_search
 from .database import MotionDatabase, Residuals, bone_transforms, repaired_rotations
 from .geodesic import KeySearch
-from .match import at_rate, bone_samples
-from .se3_mean import rotation_mean
+from .match import at_rate
 from .so3 import geodesic_distance, geodesic_step
 
-NEIGHBOURS = 4
-LEAST_BANDWIDTH = np.radians(3.0)
+SOFTENING = np.radians(0.25)  # distance within which a captured pose is answered by its own value
+REACH = np.radians(2.0)  # how much farther than the nearest moment others have a say ...
+STRETCH = 1.4  # ... and how much of the nearest one's distance is added to that
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,8 @@ class LiveAnswer:
 class LiveMatcher:
     """Answers poses from a database, without any state between calls.
 
-    Of every part the few nearest captured moments are averaged, with weights that fall to zero at the next
-    nearest one: a moment enters and leaves the average with no weight, so the answer is continuous in the
-    pose.
+    Of every part the captured moments about as near as the nearest are averaged, with weights that fall to
+    zero with distance, never with rank: the answer is continuous in the pose.
 
     patch_length : poses of a history that are compared, the current one included
     fps : frames a second of the histories; None: those of the database
@@ -42,22 +43,17 @@ class LiveMatcher:
             database = at_rate(database, fps / database.fps)
         self.database, self.patch_length = database, patch_length
         self._poses = pose_search(database)
-        offsets = np.arange(1 - patch_length, 1)
-        self._histories = KeySearch(
-            database.rotations,
-            database.clips,
-            database.parts,
-            offsets,
-            np.full(patch_length, 1 / patch_length),
-        )
-        self._bone_parts, self._part_weights = bone_samples(database.bone_parts)
+        offsets, alike = np.arange(1 - patch_length, 1), np.full(patch_length, 1 / patch_length)
+        self._histories = KeySearch(database.rotations, database.clips, database.parts, offsets, alike)
+        turns = quaternion_to_matrix(database.residual_rotations)
+        values = np.concatenate([turns, database.residual_offsets[..., None]], axis=-1)
+        self._values = values.reshape(database.frame_count, -1)  # (F, 12 B) float32
 
     def pose(self, rotations: NDArray[np.floating]) -> LiveAnswer:
         """Answer a pose (J, 4) by itself: dragging a bone, scrubbing."""
-        residuals, nearest = self._blend(
-            self._poses, repaired_rotations(rotations[None]), np.zeros(1, np.intp)
-        )
-        return LiveAnswer(residuals, Coverage(nearest))
+        poses = repaired_rotations(rotations[None])
+        residuals = self._blend(self._poses, poses, np.zeros(1, np.intp))
+        return LiveAnswer(residuals, coverage(self.database, poses, self._poses))
 
     def history(self, rotations: NDArray[np.floating]) -> LiveAnswer:
         """Answer the last of poses (H, J, 4), the others being those just before it: playback.
@@ -66,7 +62,7 @@ class LiveMatcher:
         """
         poses = repaired_rotations(rotations)
         window = np.maximum(np.arange(-self.patch_length, 0) + len(poses), 0)
-        residuals, _ = self._blend(self._histories, poses, window)
+        residuals = self._blend(self._histories, poses, window)
         return LiveAnswer(residuals, coverage(self.database, poses[-1:], self._poses))
 
     def transforms(
@@ -76,37 +72,33 @@ class LiveMatcher:
         pose = repaired_rotations(rotations[None])
         return bone_transforms(self.database, answer.residuals, pose, np.asarray(root_translation)[None])[0]
 
-    def _blend(
-        self, search: KeySearch, poses: NDArray[np.float64], window: NDArray[np.intp]
-    ) -> tuple[Residuals, NDArray[np.float32]]:
-        """Mean of the nearest moments' values, and the distance (1, P) to the nearest of each part."""
-        found, apart = search.nearest(poses, window[None], NEIGHBOURS + 1)
-        rows, distances = found[:, 0], apart[:, 0]
-        weights = neighbour_weights(distances)  # (P, k)
-        rows = rows[:, : weights.shape[1]]
-        bones = np.arange(self.database.bone_count)
-        shares = (self._part_weights[..., None] * weights[self._bone_parts]).reshape(len(bones), -1)
-        rows = rows[self._bone_parts].reshape(len(bones), -1)
-        turns = rotation_mean(self.database.residual_rotations[rows, bones[:, None]], shares)
-        offsets = np.einsum("bn,bna->ba", shares, self.database.residual_offsets[rows, bones[:, None]])
-        return Residuals(turns[None], offsets[None]), distances[None, :, 0]
+    def _blend(self, search: KeySearch, poses: NDArray[np.float64], window: NDArray[np.intp]) -> Residuals:
+        """Mean of the values of near moments, over each part and then over the parts of each bone.
+
+        Rotations are averaged as matrices, whose nearest rotation is the mean of least chords.
+        """
+        squared = search.squared_chords(poses.astype(np.float32), window[None])[:, 0]
+        weights = moment_weights(squared)
+        used = np.flatnonzero(weights.any(axis=0))
+        by_part = (weights[:, used] @ self._values[used]).reshape(len(weights), -1, 3, 4)
+        mean = np.einsum("pb,pbij->bij", self.database.bone_parts, by_part).astype(np.float64)
+        turns = kabsch(np.swapaxes(mean[..., :3], -1, -2))
+        return Residuals(matrix_to_quaternion(turns)[None], mean[None, ..., 3])
 
 
-def neighbour_weights(distances: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Weights (P, k), rows summing to 1, of the k nearest of k + 1 distances (P, k + 1), rising.
+def moment_weights(squared: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Weights (P, F), rows summing to 1, of captured moments at squared distances (P, F), radians squared.
 
-    A Gaussian, as wide as the nearest is far (at least 3 degrees), times a factor that is 0 with zero slope
-    at the distance of the one left out; alike where all are equally far. A single distance has weight 1.
+    Inverse distance weights with compact support (Shepard 1968; Franke and Little 1980), softened near 0: a
+    captured moment is answered by its own value. The support grows with the distance of the nearest, so that
+    far from all of them many have their say.
     """
-    if distances.shape[1] == 1:
-        return np.ones(distances.shape)
-    d = np.asarray(distances, np.float64)
-    inner, outer = d[:, :-1], np.maximum(d[:, -1:], 1e-12)
-    width = np.maximum(d[:, :1], LEAST_BANDWIDTH)
-    near = np.exp((d[:, :1] ** 2 - inner**2) / (2 * width**2))
-    weights = near * np.maximum(1 - (inner / outer) ** 2, 0) ** 2
-    total = weights.sum(axis=1, keepdims=True)
-    return np.where(total > 1e-24, weights / np.maximum(total, 1e-24), 1 / inner.shape[1])
+    squared = np.maximum(squared, 0)
+    nearest = squared.min(axis=1, keepdims=True)
+    reach = STRETCH**2 * nearest + REACH**2
+    closeness = (nearest + SOFTENING**2) / (squared + SOFTENING**2)
+    weights = (closeness * np.maximum(1 - (squared - nearest) / reach, 0)) ** 2
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 class SettlingFilter:
