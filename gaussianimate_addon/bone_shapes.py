@@ -44,8 +44,8 @@ def skeleton_shapes(rig: Rig) -> list[BoneShape]:
 def moving_joints(rig: Rig) -> NDArray[np.bool_]:
     """Return the mask (J,) of the joints that have a bone; the others are still ends of chains.
 
-    A joint has one where it can move points. On a skeleton that the capture brought also where it turns, as the
-    head above a garment does: poses are told apart by it.
+    A joint has one where it can move points. On a skeleton that the capture brought also where it turns, as
+    the head above a garment does: poses are told apart by it.
     """
     moving = np.zeros(len(rig.joint_parents), bool)
     moving[0] = True
