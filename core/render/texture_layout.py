@@ -135,7 +135,7 @@ def paper10_texels(packed: PackedSkin) -> F32:
     table[:, 0, :2] = records["bones"]
     table[:, 0, 2:] = records["weights"]
     table[:, 1, :3] = records["gradients"][:, 0].astype(np.int16) + 128
-    return table.reshape(-1, 4) / 255
+    return table.reshape(-1, 4) / np.float32(255)
 
 
 def compact_texels(packed: PackedSkin, influences: int) -> tuple[F32, F32]:
@@ -155,4 +155,4 @@ def compact_texels(packed: PackedSkin, influences: int) -> tuple[F32, F32]:
     if influences > have:
         values[:, have - 1, 0] = 65535 - records["weights"].sum(axis=1, dtype=np.int64)
         values[:, have - 1, 1:] -= records["gradients"].sum(axis=1, dtype=np.int64)
-    return bones / 255, values.reshape(-1, 4) / 65535
+    return bones / np.float32(255), values.reshape(-1, 4) / np.float32(65535)

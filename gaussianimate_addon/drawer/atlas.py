@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any, cast
 
 import gpu
 import numpy as np
@@ -34,7 +35,6 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 SKIN_FORMATS = {"exact": "RGBA32F", "compact": "RGBA16", "paper10": "RGBA8"}
 NO_TEXELS = np.zeros((0, 4), np.float32)
-_SKIN_ARRAYS = (((), np.int32), ((), np.float32), ((3,), np.float32))
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ class _Builder:
 
 def upload(table: F32, kind: str) -> gpu.types.GPUTexture:
     """Return a texture (height, width, C) of that format."""
-    height, width, channels = table.shape
-    values = gpu.types.Buffer("FLOAT", height * width * channels, table.ravel())
-    return gpu.types.GPUTexture((width, height), format=kind, data=values)
+    height, width, _ = table.shape
+    values = gpu.types.Buffer("FLOAT", table.size, cast(Any, table.ravel()))
+    return gpu.types.GPUTexture((width, height), format=cast(Any, kind), data=values)
 
 
 def _upload_splats(
@@ -195,7 +195,8 @@ def _skin_texels(span: Span, influences: int, layout: SkinLayout) -> tuple[F32, 
     """Return an object's texels of bones and of values, and the range of its gradients."""
     skin = span.skin
     if skin is None:  # never read, but rows must stay in step
-        skin = Skin(*(np.zeros((len(span), 1, *tail), kind) for tail, kind in _SKIN_ARRAYS))
+        one = (len(span), 1)
+        skin = Skin(np.zeros(one, np.int32), np.zeros(one, np.float32), np.zeros((*one, 3), np.float32))
     if layout == "exact":
         return NO_TEXELS, exact_skin_texels(skin, influences), 0.0
     packed = pack(skin, layout)

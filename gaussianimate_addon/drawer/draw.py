@@ -157,7 +157,7 @@ def upload_bones(moves: Sequence[F32], items: Sequence[Item]) -> Bones | None:
             rows[first : first + len(move), 3, 0] = item.marks
         first += len(move)
     if capacity:
-        return Bones(gpu.types.GPUUniformBuf(rows.tobytes()), capacity)
+        return Bones(_uniforms(rows), capacity)
     limit = gpu.capabilities.max_texture_size_get()
     return Bones(upload(as_table(rows.reshape(-1, 4), limit), "RGBA32F"), 0)
 
@@ -198,13 +198,13 @@ def upload_items(
         row["rows"] = drawn, span.first, span.sh_first, span.sh_degree
         row["bones"][:2] = bone, len(move)
         drawn, bone = drawn + len(span), bone + len(move)
-    return gpu.types.GPUUniformBuf(rows.tobytes())
+    return _uniforms(rows)
 
 
 @lru_cache(maxsize=16)
 def _rotations(matrices: bytes) -> F64:
     """Return the nearest rotations of 3x3 matrices; they take longest, and change only with the objects."""
-    return polar_rotation(np.frombuffer(matrices, np.float64).reshape(-1, 3, 3))
+    return cast(F64, polar_rotation(np.frombuffer(matrices, np.float64).reshape(-1, 3, 3)))
 
 
 def upload_camera(camera: Camera, shading: Shading, count: int) -> gpu.types.GPUUniformBuf:
@@ -215,7 +215,12 @@ def upload_camera(camera: Camera, shading: Shading, count: int) -> gpu.types.GPU
     view["viewport"] = camera.width, camera.height, largest, not camera.is_perspective
     view["shading"] = shading.elastic, shading.show, shading.scene_linear, shading.outlines
     view["counts"][:3] = count, shading.mark_unweighted, shading.solid
-    return gpu.types.GPUUniformBuf(view.tobytes())
+    return _uniforms(view)
+
+
+def _uniforms(values: NDArray[Any]) -> gpu.types.GPUUniformBuf:
+    """Upload values that lie as std140 has them."""
+    return gpu.types.GPUUniformBuf(cast(Any, values.tobytes()))  # the stubs know no bytes
 
 
 def upload_order(order: NDArray[np.integer]) -> gpu.types.GPUTexture:
@@ -233,7 +238,7 @@ def draw_frame(atlas: Atlas, frame: Frame, shading: Shading) -> None:
     if deforms:
         variant = SplatVariant(atlas.layout, atlas.influences, frame.bones.capacity)
     shader = splat_shader(variant)
-    blend = gpu.state.blend_get()
+    blend: Any = gpu.state.blend_get()
     gpu.state.blend_set("ALPHA_PREMULT")
     try:
         bind_frame(shader, variant, atlas, frame)
@@ -265,6 +270,6 @@ def _triangles() -> gpu.types.GPUBatch:
     corners = np.empty((BATCH, 3, 3), np.float32)
     corners[..., :2] = (-(3**0.5), -1), (3**0.5, -1), (0, 2)
     corners[..., 2] = np.arange(BATCH)[:, None]
-    vertices = gpu.types.GPUVertBuf(layout, 3 * BATCH)
+    vertices: Any = gpu.types.GPUVertBuf(layout, 3 * BATCH)
     vertices.attr_fill("corner", corners.reshape(-1, 3))
     return gpu.types.GPUBatch(type="TRIS", buf=vertices)
