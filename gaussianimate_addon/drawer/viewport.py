@@ -297,6 +297,8 @@ def _poll_orders() -> None:
 def _poll() -> float | None:
     """Redraw the regions whose order is sorted; forget regions that are gone."""
     DRAWER.tidy()
-    finished = {pointer for pointer, view in DRAWER.views.items() if view.order.finished}
+    waiting = {pointer: view.order for pointer, view in DRAWER.views.items() if view.order.waiting}
+    finished = {pointer for pointer, order in waiting.items() if order.finished}
     redraw_views(finished.__contains__)
-    return POLL if any(view.order.waiting for view in DRAWER.views.values()) else None
+    # What is finished waits for its redraw only, which a minimised window may never see.
+    return POLL if len(finished) < len(waiting) else None
