@@ -61,8 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     rig.add_argument(
         "--skeleton",
         choices=("auto", "given", "extracted"),
-        default="auto",
-        help="the capture's own joints, joints found in its motion, or its own where they serve (default)",
+        default="extracted",
+        help="joints found in the motion (extracted, default), the capture's own (given), or its own where "
+        "they do nothing but turn (auto)",
     )
     rig.add_argument("--json", action="store_true", help="print the report as one JSON object, last line")
     rig.set_defaults(run=_rig)

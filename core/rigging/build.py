@@ -36,7 +36,7 @@ class RigOptions:
     max_influences: int = 4
     joint_threshold: float = 0.3
     canonical_frame: int = 0
-    skeleton: str = "auto"
+    skeleton: str = "extracted"
 
     def check(self) -> None:
         """Raise `CaptureError` naming the option that is out of range."""

@@ -52,7 +52,7 @@ def given(chain, seed=1):
 def built(chain):
     """The rig of the tube on its own joints."""
     capture = replace(make_capture(chain["frames"]), skeleton=given(chain))
-    return build_rig(capture, RigOptions(max_bones=3, canonical_frame=CANONICAL))
+    return build_rig(capture, RigOptions(max_bones=3, canonical_frame=CANONICAL, skeleton="auto"))
 
 
 def test_joints_stand_and_turn_as_given_from_the_rest_frame(chain, built):
@@ -101,7 +101,7 @@ def test_unusable_frames_are_skipped_in_step(chain, built):
     frames = chain["frames"].astype(np.float32)
     frames[4] = np.nan
     capture = replace(make_capture(frames), skeleton=given(chain))
-    rig = build_rig(capture, RigOptions(max_bones=3, canonical_frame=CANONICAL)).rig
+    rig = build_rig(capture, RigOptions(max_bones=3, canonical_frame=CANONICAL, skeleton="auto")).rig
     kept = np.delete(np.arange(24), 4)
     np.testing.assert_array_equal(rig.frames, kept)
     np.testing.assert_allclose(rig.root_translations, built.rig.root_translations[kept], atol=1e-12)
@@ -112,7 +112,7 @@ def test_a_single_bone_sits_on_the_given_joint_that_moves_it(chain):
     motion = chain["transforms"][:, 1]
     frames = np.einsum("fab,nb->fna", motion[..., :3], rest) + motion[:, None, :, 3]
     capture = replace(make_capture(frames), skeleton=given(chain))
-    result = build_rig(capture, RigOptions(max_bones=1))
+    result = build_rig(capture, RigOptions(max_bones=1, skeleton="auto"))
     assert result.rig.joint_names[result.rig.bone_joints[0]] == "knee"
     assert result.report.skeleton_rmse_percent < 1e-3
 
@@ -140,7 +140,7 @@ def test_joints_that_slide_are_followed_only_when_asked_for(chain, coarse):
     sliding = skeleton.joint_mats.copy()
     sliding[:, 2, 1, 3] += np.linspace(0, 1, 24)
     capture = replace(make_capture(chain["frames"]), skeleton=replace(skeleton, joint_mats=sliding))
-    found = build_rig(capture, RigOptions(2))
+    found = build_rig(capture, RigOptions(2, skeleton="auto"))
     assert found.rig.joint_bind is None and "was not used" in found.report.notes[-1]
     asked = build_rig(capture, RigOptions(2, skeleton="given"))
     assert asked.rig.joint_names == ("hip", "knee", "toe")
@@ -217,7 +217,7 @@ def test_true_skeletons_of_real_captures(name, joints, most):
         pytest.skip(f"{path.name} is not here")
     capture = read_capture(path)
     few = capture.take_frames(np.arange(0, capture.frame_count, 4))
-    result = build_rig(few, RigOptions(max_bones=20))
+    result = build_rig(few, RigOptions(max_bones=20, skeleton="auto"))
     rig = result.rig
     assert rig.joint_count == joints and result.report.skeleton_rmse_percent < most
     rotations, moves = given_poses(rig, capture.skeleton)
