@@ -67,9 +67,6 @@ class KeySearch:
             self._joints[row, : len(part)] = part
             self._shares[row, : len(part)] = 1 / max(len(part), 1)
         self._in_use = np.unique(self._joints[self._shares > 0])
-        members = np.zeros((self.part_count, rotations.shape[1]), np.float32)
-        np.add.at(members, (np.arange(self.part_count)[:, None], self._joints), self._shares)
-        self._members = members[:, self._in_use]
         self._keys = np.ascontiguousarray(self.rotations[:, self._in_use].transpose(1, 2, 0))  # (J', 4, F)
 
     def nearest(self, poses: NDArray[np.floating], rows: I64, count: int) -> tuple[I64, F32]:
@@ -121,12 +118,24 @@ class KeySearch:
         """
         alike = poses[:, self._in_use].transpose(1, 0, 2) @ self._keys  # (J', N, F)
         np.multiply(alike, alike, out=alike)
-        alike = np.tensordot(self._members, alike, axes=1)  # (P, N, F)
+        alike = self._part_means(alike)
         total = np.zeros((self.part_count, len(rows), len(self.rotations)), np.float32)
         for place, (offset, weight) in enumerate(zip(self.offsets, self.weights, strict=True)):
             moved = alike[:, rows[:, place]] * weight
             total += np.take(moved, self.rows[:, place], axis=2) if offset else moved
         return 4 * (self._shares.sum(axis=1)[:, None, None] - total)
+
+    def _part_means(self, values: F32) -> F32:
+        """Means (P, ...) over the joints of each part, of values (J', ...) of the joints in use.
+
+        Plain sums: BLAS threads of a busy machine would wait for each other longer than these take.
+        """
+        places = np.searchsorted(self._in_use, self._joints)
+        means = np.zeros((self.part_count, *values.shape[1:]), np.float32)
+        for mean, joints, shares in zip(means, places, self._shares, strict=True):
+            for joint, share in zip(joints[shares > 0], shares, strict=False):
+                mean += share * values[joint]
+        return means
 
     def _exact(self, poses: F32, rows: I64, parts: I64, near: I64) -> F32:
         """Squared distances (R, n) of windows (R, p) to frames (R, n), over the joints of a part (R,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,8 @@ from .geodesic import KeySearch
 from .match import at_rate
 from .so3 import geodesic_distance, geodesic_step
 
-SOFTENING = np.radians(0.25)  # distance within which a captured pose is answered by its own value
-REACH = np.radians(2.0)  # how much farther than the nearest moment others have a say ...
+SOFTENING = math.radians(0.25)  # distance within which a captured pose is answered by its own value
+REACH = math.radians(2.0)  # how much farther than the nearest moment others have a say ...
 STRETCH = 1.4  # ... and how much of the nearest one's distance is added to that
 
 
@@ -47,7 +48,9 @@ class LiveMatcher:
         self._histories = KeySearch(database.rotations, database.clips, database.parts, offsets, alike)
         turns = quaternion_to_matrix(database.residual_rotations)
         values = np.concatenate([turns, database.residual_offsets[..., None]], axis=-1)
-        self._values = values.reshape(database.frame_count, -1)  # (F, 12 B) float32
+        self._values = np.ascontiguousarray(
+            np.moveaxis(values.reshape(*turns.shape[:2], 12), 0, 2)
+        )  # (B, 12, F)
 
     def pose(self, rotations: NDArray[np.floating]) -> LiveAnswer:
         """Answer a pose (J, 4) by itself: dragging a bone, scrubbing."""
@@ -73,15 +76,14 @@ class LiveMatcher:
         return bone_transforms(self.database, answer.residuals, pose, np.asarray(root_translation)[None])[0]
 
     def _blend(self, search: KeySearch, poses: NDArray[np.float64], window: NDArray[np.intp]) -> Residuals:
-        """Mean of the values of near moments, over each part and then over the parts of each bone.
+        """Mean of the values of near moments over the parts that each bone listens to.
 
         Rotations are averaged as matrices, whose nearest rotation is the mean of least chords.
         """
         squared = search.squared_chords(poses.astype(np.float32), window[None])[:, 0]
-        weights = moment_weights(squared)
-        used = np.flatnonzero(weights.any(axis=0))
-        by_part = (weights[:, used] @ self._values[used]).reshape(len(weights), -1, 3, 4)
-        mean = np.einsum("pb,pbij->bij", self.database.bone_parts, by_part).astype(np.float64)
+        # Not matrix products: BLAS threads of a busy machine wait for each other longer than these sums take.
+        weights = np.einsum("pb,pf->bf", self.database.bone_parts, moment_weights(squared))
+        mean = np.einsum("bcf,bf->bc", self._values, weights).reshape(-1, 3, 4).astype(np.float64)
         turns = kabsch(np.swapaxes(mean[..., :3], -1, -2))
         return Residuals(matrix_to_quaternion(turns)[None], mean[None, ..., 3])
 
@@ -98,7 +100,7 @@ def moment_weights(squared: NDArray[np.float32]) -> NDArray[np.float32]:
     reach = STRETCH**2 * nearest + REACH**2
     closeness = (nearest + SOFTENING**2) / (squared + SOFTENING**2)
     weights = (closeness * np.maximum(1 - (squared - nearest) / reach, 0)) ** 2
-    return weights / weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
 
 
 class SettlingFilter:

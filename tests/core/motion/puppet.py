@@ -41,7 +41,8 @@ def truth(rotations, root_translations):
     turn = quaternion_to_matrix(quaternion_exp(np.einsum("bij,fbj->fbi", _TURN, vectors)))
     shift = np.einsum("bij,fbj->fbi", _SHIFT, np.sin(vectors)) + PIVOTS
     local = np.concatenate([turn, (shift - np.einsum("fbij,bj->fbi", turn, PIVOTS))[..., None]], axis=-1)
-    return affine_multiply(joint_transforms(PARENTS, JOINTS, rotations, root_translations)[:, CARRIERS], local)
+    joints = joint_transforms(PARENTS, JOINTS, rotations, root_translations)
+    return affine_multiply(joints[:, CARRIERS], local)
 
 
 def rig(rotations, root_translations, transforms=None, frames=None):

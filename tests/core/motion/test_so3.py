@@ -82,7 +82,7 @@ def test_the_mean_is_that_of_least_squared_angles():
 
 
 def test_a_mean_that_does_not_exist_is_the_heaviest_sample():
-    turns = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]])  # half a turn apart, equally heavy but for the last digit
+    turns = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]])  # half a turn apart, as good as equally heavy
     mean = rotation_mean(turns, np.array([0.5 - 1e-9, 0.5 + 1e-9]), steps=0)
     assert np.allclose(np.abs(mean), [0, 1, 0, 0])
     assert np.allclose(rotation_mean(turns[:1], np.ones(1)), [1, 0, 0, 0])
