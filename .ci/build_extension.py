@@ -17,6 +17,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -71,7 +72,6 @@ def current_platform() -> str:
 
 def stage_sources(target: Path) -> None:
     """Copy what an archive holds to an empty folder; a missing source is an error, not a smaller archive."""
-    shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for name in SOURCES:
         source = ROOT / name
@@ -133,20 +133,21 @@ def stage_wheels(source: Path, name: str) -> None:
 def build(name: str, output: Path) -> Path:
     """Build and validate one platform's archive; return its path."""
     version = tomllib.loads((ROOT / "blender_manifest.toml").read_text("utf-8"))["version"]
-    source = BUILD / "source" / name
-    stage_sources(source)
-    stage_wheels(source, name)
     output.mkdir(parents=True, exist_ok=True)
     archive = output / f"gaussianimate-{version}-{name.replace('-', '_')}.zip"
     tool = [sys.executable, str(extension_tool())]
-    for arguments in (
-        ["validate", str(source)],
-        ["build", "--source-dir", str(source), "--output-filepath", str(archive)],
-        ["validate", str(archive)],
-    ):
-        done = subprocess.run([*tool, *arguments], capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"build_extension: {arguments[0]} failed for {name}\n{done.stdout}{done.stderr}")
+    with tempfile.TemporaryDirectory() as folder:  # of its own, as several builds may run at once
+        source = Path(folder) / name
+        stage_sources(source)
+        stage_wheels(source, name)
+        for arguments in (
+            ["validate", str(source)],
+            ["build", "--source-dir", str(source), "--output-filepath", str(archive)],
+            ["validate", str(archive)],
+        ):
+            done = subprocess.run([*tool, *arguments], capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"build_extension: {arguments[0]} failed for {name}\n{done.stdout}{done.stderr}")
     return archive
 
 
