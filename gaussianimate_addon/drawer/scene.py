@@ -206,8 +206,9 @@ class SceneSplats:
             transforms = marks = None
             elastic = 1.0
             if subject.reader is not None:
-                transforms = read_transforms(depsgraph, object, subject.reader)
-                elastic = float(get_input(modifier, "Elastic")) if modifier is not None else 1.0
+                if modifier is not None and (modifier.show_viewport if space else modifier.show_render):
+                    transforms = read_transforms(depsgraph, object, subject.reader)
+                    elastic = float(get_input(modifier, "Elastic"))
                 armature = subject.reader.find()
                 if with_marks and armature is not None:
                     marks = marked_bones(armature, len(subject.reader.rows))

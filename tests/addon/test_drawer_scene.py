@@ -116,6 +116,17 @@ def test_no_pose_to_follow(scene):
     assert read_transforms(depsgraph, object, reader) is None
 
 
+@pytest.mark.parametrize("switch", ("show_viewport", "show_render"))
+def test_a_deformer_that_is_switched_off_poses_nothing(drawn, switch):
+    object, armature = rigged()
+    pose(armature, 1)
+    setattr(find_modifier(object, DEFORM), switch, False)
+    drawn()
+    in_viewport, rendered = items(spaces()[0])[0], items()[0]
+    assert (in_viewport.transforms is None) == (switch == "show_viewport")
+    assert (rendered.transforms is None) == (switch == "show_render")
+
+
 def test_poses_and_places_read_nothing(drawn):
     object, armature = rigged()
     assert drawn() == ["read", "build"]
