@@ -35,12 +35,14 @@ class LiveMatcher:
     Of every part the captured moments about as near as the nearest are averaged, with weights that fall to
     zero with distance, never with rank: the answer is continuous in the pose.
 
-    patch_length : poses of a history that are compared, the current one included
+    patch_length : poses of a history that are compared, the current one included, at the database's rate; the
+        attribute of that name counts poses of the histories given, which last as long
     fps : frames a second of the histories; None: those of the database
     """
 
     def __init__(self, database: MotionDatabase, patch_length: int = 7, fps: float | None = None) -> None:
         if fps is not None and abs(fps / database.fps - 1) > 1e-3:
+            patch_length = round((patch_length - 1) * fps / database.fps) + 1
             database = at_rate(database, fps / database.fps)
         self.database, self.patch_length = database, patch_length
         self._poses = pose_search(database)

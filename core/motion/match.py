@@ -31,7 +31,7 @@ _BLOCK = 64
 class MatchOptions:
     """How to match.
 
-    patch_length : frames of a patch, odd
+    patch_length : frames of a patch, odd, at the database's rate
     window : weight of a patch's frames: "triangular" about its centre, "flat" (all alike), or "centre" alone
     blend : "closed": the averages themselves; "paper": `steps` moves towards them at each of `levels` scales
     levels, ratio : time scales of the pyramid, and how much shorter each is than the next finer
@@ -99,6 +99,8 @@ def match_motion(
     query = repaired_rotations(rotations)
     clips = np.zeros(len(query), np.int32) if clips is None else np.asarray(clips)
     if fps is not None and abs(fps / database.fps - 1) > 1e-3:
+        reach = round(options.patch_length // 2 * fps / database.fps)  # patches last as long as before
+        options = replace(options, patch_length=2 * reach + 1)
         database = at_rate(database, fps / database.fps)
     if not len(query):
         return Residuals.rigid(0, database.bone_count)

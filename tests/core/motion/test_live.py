@@ -186,6 +186,7 @@ def test_the_filter_settles_wherever_it_comes_from(puppet, one_limb_each):
 def test_histories_at_another_rate(puppet):
     motion = puppet.clip([2, 3], frames=81)
     matcher = LiveMatcher(puppet.database([motion]), fps=12.0)
+    assert matcher.patch_length == 4
     rotations = motion[0][::2]
     answer = matcher.history(rotations[10:17])
     transforms = matcher.transforms(answer, rotations[16], motion[1][32])

@@ -245,6 +245,20 @@ def test_another_rate_is_the_same_motion(puppet):
     assert finer.captured.all()
 
 
+def test_patches_last_as_long_at_any_rate(puppet, one_limb_each):
+    """Between two captured poses that a longer patch tells apart, the rate of the query does not matter."""
+    rotations, roots = puppet.clip([2, 4, 6], frames=161, phase=0.4)
+    plain = bone_transforms(
+        one_limb_each, match_motion(one_limb_each, rotations[::2]), rotations[::2], roots[::2]
+    )
+    fine = match_motion(one_limb_each, rotations, fps=48.0)
+    doubled = bone_transforms(one_limb_each, fine, rotations, roots)[::2]
+    moved = puppet.error(
+        plain, bone_transforms(one_limb_each, Residuals.rigid(81, 11), rotations[::2], roots[::2])
+    )
+    assert puppet.error(plain, doubled) < 0.1 * moved
+
+
 def test_options_out_of_range_are_named(puppet, one_limb_each):
     rotations, _ = puppet.clip([2])
     for options, text in (
