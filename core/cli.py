@@ -1,4 +1,4 @@
-"""``python -m gaussianimate info | rig | pose | bake``: the product without Blender."""
+"""``python -m gaussianimate info | rig | pose | bake | evaluate``: the product without Blender."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import FormatError, GaussiAnimateError, RigError
+from .evaluate.command import add_evaluate
 from .peak_memory import peak_memory_mb
 from .progress import Progress
 
@@ -87,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     bake.add_argument("--motion", required=True, metavar="MOTION.npz")
     bake.add_argument("-o", "--output", required=True, metavar="DIR")
     bake.set_defaults(run=_bake)
+
+    add_evaluate(commands, _console_progress)
     return parser
 
 

@@ -1,0 +1,1 @@
+"""What the product is measured against. Each module fits to training frames alone."""
