@@ -5,8 +5,9 @@ same key serves a whole action and a live pose with its history. It holds, for o
 
 - the local rotations of the joints (matrices) and, in the frame of the main joint, the positions of all
   joints and the direction of world up;
-- the differences of each of these to t - 1/15 s, t - 3/15 s and t - 6/15 s (held at the start of the clip);
-- turning about up, velocity and acceleration of the root in its own frame, and velocity, acceleration, turn
+- the change of each of these since t - 1/15 s and t - 6/15 s, and its second differences over steps of 1/15 s
+  and 2/15 s: cloth feels acceleration (before the start of a clip the pose is held);
+- turning about up, velocity and accelerations of the root in its own frame, and velocity, accelerations, turn
   and its change of the main joint in its own.
 
 Columns come in groups (joint x kind x lag), so that a relevance can be learned for each.
@@ -26,10 +27,17 @@ F64 = NDArray[np.float64]
 F32 = NDArray[np.float32]
 
 TICK = 1 / 15  # s, unit of the lags
-LAGS = (0, 1, 2, 3, 6)  # ticks ago at which a pose is looked up; 2 serves the accelerations
-DIFFERENCES = (1, 3, 6)  # ticks ago to which channels are differenced
+LAGS = (0, 1, 2, 4, 6)  # ticks ago at which a pose is looked up
+CHANGES = np.array(  # weights of the poses at those lags, one row a kind of change
+    [
+        [1, -1, 0, 0, 0],
+        [1, -2, 1, 0, 0],
+        [1, 0, -2, 1, 0],
+        [1, 0, 0, 0, -1],
+    ]
+)
 HISTORY = max(LAGS) * TICK  # s of the past a key depends on
-MOTIONS = 7  # groups of root and main joint motion
+MOTIONS = 9  # groups of root and main joint motion
 STILL = 1e-3  # of the skeleton's size (or of a unit rotation entry): less movement is noise
 
 
@@ -132,7 +140,7 @@ def motion_keys(
         up,
     )
     pose = np.concatenate(parts, axis=-1)
-    changes = [pose[0] - pose[LAGS.index(lag)] for lag in DIFFERENCES]
+    changes = np.tensordot(CHANGES, pose, axes=1)
     return np.concatenate([pose[0], *changes, *_motions(layout, posed)], axis=-1).astype(np.float32)
 
 
@@ -144,7 +152,7 @@ def key_groups(layout: KeyLayout) -> tuple[NDArray[np.intp], NDArray[np.intp], N
     groups : (D,) group of each column, 0..G-1
     channels : (G,) channel of each group: one a joint's rotation, one a joint's position (mirrored joints
         share theirs), one for up, one for each motion of root and main joint
-    kinds : (G,) 0 pose, 1.. differences, last: motions of root and main joint
+    kinds : (G,) 0 pose, 1.. changes, last: motions of root and main joint
     """
     twins = mirrored_joints(layout.parents, layout.joint_positions)
     joints = len(twins)
@@ -152,7 +160,7 @@ def key_groups(layout: KeyLayout) -> tuple[NDArray[np.intp], NDArray[np.intp], N
         [twins[layout.rotation_joints], joints + twins[layout.position_joints], [2 * joints]]
     )
     widths = [9] * len(layout.rotation_joints) + [3] * len(layout.position_joints) + [3]
-    slices = 1 + len(DIFFERENCES)
+    slices = 1 + len(CHANGES)
     motions = 2 * joints + 1 + np.arange(MOTIONS)
     channels = np.concatenate([*[pose] * slices, motions])
     widths = widths * slices + [2] + [3] * (MOTIONS - 1)
@@ -225,20 +233,32 @@ def _channels(layout: KeyLayout, rotations: F64, root_translations: F64) -> tupl
 def _motions(layout: KeyLayout, posed: F64) -> list[F64]:
     """Motions of the root and the main joint in their own frames, a tick as the unit of time."""
     root = int(np.argmin(layout.parents))
-    velocity, acceleration, turn, _ = _joint_motion(layout, posed, root)
-    root_up = np.swapaxes(posed[:, :, root, :, :3], -1, -2) @ layout.up
-    yaw = np.stack([(turn[0] * root_up[0]).sum(-1), (turn[1] * root_up[1]).sum(-1)], axis=-1)
-    main = _joint_motion(layout, posed, layout.main_joint)
-    return [yaw, velocity, acceleration, main[0], main[1], main[2][0], main[3]]
+    root_up = np.swapaxes(posed[:2, :, root, :, :3], -1, -2) @ layout.up
+    yaw = (_turns(posed, root) * root_up).sum(axis=-1).T
+    turn, earlier = _turns(posed, layout.main_joint)
+    return [
+        yaw,
+        *_travel(layout, posed, root),
+        *_travel(layout, posed, layout.main_joint),
+        turn,
+        turn - earlier,
+    ]
 
 
-def _joint_motion(layout: KeyLayout, posed: F64, joint: int) -> tuple[F64, F64, F64, F64]:
-    """Velocity and acceleration (R, 3), turns now and a tick ago (2, R, 3), and their difference (R, 3)."""
-    frames = posed[:3, :, joint]  # now, one and two ticks ago
+def _travel(layout: KeyLayout, posed: F64, joint: int) -> list[F64]:
+    """Velocity and accelerations over steps of one and two ticks (R, 3) of a joint, in its own frame."""
+    frames = posed[:4, :, joint]  # now, and one, two and four ticks ago
     place = (np.matvec(frames[..., :3], layout.joint_positions[joint]) + frames[..., 3]) / layout.size
-    steps = place[:2] - place[1:]
-    delta = np.swapaxes(frames[1:, :, :, :3], -1, -2) @ frames[:2, :, :, :3]
-    turn = np.stack(
+    own = np.swapaxes(frames[0, :, :, :3], -1, -2)
+    return [np.matvec(own, np.tensordot(weights[:4], place, axes=1)) for weights in CHANGES[:3]]
+
+
+def _turns(posed: F64, joint: int) -> F64:
+    """Turn of a joint over the last tick and over the one before (2, R, 3), rotation vectors of small turns
+    in its own frame."""
+    frames = posed[:3, :, joint, :, :3]
+    delta = np.swapaxes(frames[1:], -1, -2) @ frames[:2]
+    return np.stack(
         [
             delta[..., 2, 1] - delta[..., 1, 2],
             delta[..., 0, 2] - delta[..., 2, 0],
@@ -246,5 +266,3 @@ def _joint_motion(layout: KeyLayout, posed: F64, joint: int) -> tuple[F64, F64, 
         ],
         axis=-1,
     )
-    own = np.swapaxes(frames[0, :, :, :3], -1, -2)
-    return np.matvec(own, steps[0]), np.matvec(own, steps[0] - steps[1]), turn, turn[0] - turn[1]
