@@ -18,8 +18,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import RigError
 from .database import Residuals, repaired_rotations
-from .keys import F32, KeyLayout, motion_keys
+from .keys import F32, KeyLayout, key_groups, motion_keys
 from .values import ValueSpace
 
 BLOCK = 256  # frames answered at once
@@ -158,9 +159,14 @@ class KernelModel:
 
         Raises
         ------
-        KeyError : an array is missing
+        RigError : an array is missing, or the keys have other columns than here
         """
-        a = {name.removeprefix("kernel_"): arrays[name] for name in arrays if name.startswith("kernel_")}
+        names = ("parents", "joint_positions", "main_joint", "up", "rotation_joints", "position_joints")
+        names += ("key_means", "key_scales", "key_groups", "key_limits", "value_roots", "value_masses")
+        names += ("relevances", "centres", "blend", "linear", "mean", "numbers")
+        if missing := [name for name in names if f"kernel_{name}" not in arrays]:
+            raise RigError(f"The motion kernel lacks {missing[0]}; fit it again from the motion database.")
+        a = {name: arrays[f"kernel_{name}"] for name in names}
         layout = KeyLayout(
             a["parents"],
             a["joint_positions"],
@@ -169,6 +175,8 @@ class KernelModel:
             a["rotation_joints"],
             a["position_joints"],
         )
+        if len(key_groups(layout)[0]) != len(a["relevances"]):
+            raise RigError("The motion kernel is of another version; fit it again from the motion database.")
         scaling = KeyScaling(a["key_means"], a["key_scales"], a["key_groups"], a["key_limits"])
         shape, scale, error = (float(x) for x in a["numbers"])
         return KernelModel(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gaussianimate.core.errors import RigError
 from gaussianimate.core.motion.database import Residuals
 from gaussianimate.core.motion.kernel import KernelModel
 from gaussianimate.core.motion.kernel_fit import HeldOutError, Relevance, fit_kernel
@@ -186,6 +187,14 @@ def test_a_model_survives_a_file(swaying, model, tmp_path):
     one, two = (m.predict(*pose, swaying.FPS) for m in (model, again))
     np.testing.assert_array_equal(one.rotations, two.rotations)
     np.testing.assert_array_equal(one.offsets, two.offsets)
+
+
+def test_a_model_that_is_not_whole_or_not_of_this_version_is_refused(model):
+    arrays = model.to_arrays()
+    with pytest.raises(RigError, match="lacks blend"):
+        KernelModel.from_arrays({name: a for name, a in arrays.items() if name != "kernel_blend"})
+    with pytest.raises(RigError, match="another version"):
+        KernelModel.from_arrays({**arrays, "kernel_relevances": arrays["kernel_relevances"][:-3]})
 
 
 @pytest.mark.parametrize("clips, frames", [(1, 60), (1, 3), (2, 1), (3, 10)])
