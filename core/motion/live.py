@@ -35,24 +35,26 @@ class LiveMatcher:
     Of every part the captured moments about as near as the nearest are averaged, with weights that fall to
     zero with distance, never with rank: the answer is continuous in the pose.
 
-    patch_length : poses of a history that are compared, the current one included, at the database's rate; the
-        attribute of that name counts poses of the histories given, which last as long
+    patch_length : poses of a history that are compared, the current one included, as far apart as captured
+        frames
     fps : frames a second of the histories; None: those of the database
+
+    history_length : most poses of a history that are looked at
     """
 
     def __init__(self, database: MotionDatabase, patch_length: int = 7, fps: float | None = None) -> None:
+        offsets = np.arange(1 - patch_length, 1)
         if fps is not None and abs(fps / database.fps - 1) > 1e-3:
-            patch_length = round((patch_length - 1) * fps / database.fps) + 1
+            offsets = np.round(offsets * (fps / database.fps)).astype(np.intp)
             database = at_rate(database, fps / database.fps)
-        self.database, self.patch_length = database, patch_length
+        self.database, self.history_length = database, 1 - int(offsets[0])
         self._poses = pose_search(database)
-        offsets, alike = np.arange(1 - patch_length, 1), np.full(patch_length, 1 / patch_length)
+        alike = np.full(patch_length, 1 / patch_length)
         self._histories = KeySearch(database.rotations, database.clips, database.parts, offsets, alike)
         turns = quaternion_to_matrix(database.residual_rotations)
         values = np.concatenate([turns, database.residual_offsets[..., None]], axis=-1)
-        self._values = np.ascontiguousarray(
-            np.moveaxis(values.reshape(*turns.shape[:2], 12), 0, 2)
-        )  # (B, 12, F)
+        values = np.moveaxis(values.reshape(*turns.shape[:2], 12), 0, 2)  # (B, 12, F)
+        self._values = np.ascontiguousarray(values)
 
     def pose(self, rotations: NDArray[np.floating]) -> LiveAnswer:
         """Answer a pose (J, 4) by itself: dragging a bone, scrubbing."""
@@ -63,11 +65,11 @@ class LiveMatcher:
     def history(self, rotations: NDArray[np.floating]) -> LiveAnswer:
         """Answer the last of poses (H, J, 4), the others being those just before it: playback.
 
-        Where there are fewer than `patch_length`, the oldest is repeated.
+        Where there are fewer than `history_length`, the oldest is repeated.
         """
         poses = repaired_rotations(rotations)
-        window = np.maximum(np.arange(-self.patch_length, 0) + len(poses), 0)
-        residuals = self._blend(self._histories, poses, window)
+        window = np.maximum(self._histories.offsets + len(poses) - 1, 0)
+        residuals = self._blend(self._histories, poses[window], np.arange(len(window)))
         return LiveAnswer(residuals, coverage(self.database, poses[-1:], self._poses))
 
     def transforms(

@@ -186,11 +186,20 @@ def test_the_filter_settles_wherever_it_comes_from(puppet, one_limb_each):
 def test_histories_at_another_rate(puppet):
     motion = puppet.clip([2, 3], frames=81)
     matcher = LiveMatcher(puppet.database([motion]), fps=12.0)
-    assert matcher.patch_length == 4
+    assert matcher.history_length == 4
     rotations = motion[0][::2]
     answer = matcher.history(rotations[10:17])
     transforms = matcher.transforms(answer, rotations[16], motion[1][32])
     assert puppet.error(transforms[None], puppet.truth(*motion)[32, None]) < 2e-3
+
+
+def test_a_finer_rate_compares_the_same_moments(puppet, one_limb_each):
+    rotations, _ = puppet.clip([2, 4, 6], frames=161, phase=0.4)
+    plain, fine = LiveMatcher(one_limb_each), LiveMatcher(one_limb_each, fps=48.0)
+    assert (plain.history_length, fine.history_length) == (7, 13)
+    for frame in (30, 80, 120):
+        coarse = plain.history(rotations[frame - 12 : frame + 1 : 2]).residuals
+        assert apart(coarse, fine.history(rotations[frame - 12 : frame + 1]).residuals) < 0.02
 
 
 def test_a_search_is_shared(puppet, one_limb_each):
