@@ -7,7 +7,7 @@ import bpy
 from ..gaussianimate_addon.drawer.display import DRAWER as CHOSEN
 from ..gaussianimate_addon.drawer.viewport import DRAWER
 from ..gaussianimate_addon.properties import display_settings, object_notes
-from ..gaussianimate_addon.subject import active_splats
+from ..gaussianimate_addon.subject import active_armature, active_splats
 from ..operators.display import GAUSSIANIMATE_OT_set_display
 from .layout import SubPanel, reason_below, wrapped
 
@@ -58,12 +58,17 @@ class GAUSSIANIMATE_PT_display(SubPanel, bpy.types.Panel):
         column = options.column(heading="Overlays", align=True)
         for name in ("outlines", "gradients", "unweighted"):
             column.prop(settings, name)
+        armature = active_armature(context)
+        if (settings.show == "WEIGHT" or settings.gradients) and (
+            armature is None or armature.data.bones.active is None
+        ):
+            wrapped(context, self.layout, "Weights are those of the active bone: select one", "INFO")
 
     def _draw_state(self, context: bpy.types.Context) -> None:
         atlas = DRAWER.splats.atlas
         if atlas is not None:
             count = sum(len(span) for span in atlas.spans)
-            text = f"{count:,} splats, {atlas.memory / 1e6:.1f} MB on the graphics card"
+            text = f"In this scene: {count:,} splats, {atlas.memory / 1e6:.1f} MB on the graphics card"
             wrapped(context, self.layout, "\n".join([text, *atlas.notes]), "INFO")
         if DRAWER.splats.problem is not None:
             wrapped(context, self.layout, DRAWER.splats.problem, "ERROR")

@@ -70,7 +70,7 @@ def _before_load(*_: Any) -> None:
 def _after_load(*_: Any) -> None:
     DRAWER.reset()
     DRAWER.failure = None  # it may have been the last file's
-    hand_over_all()
+    _hand_over()
 
 
 @persistent
@@ -79,9 +79,13 @@ def _before_save(*_: Any) -> None:
     give_back_all()
 
 
+def _has_viewports() -> bool:
+    return not bpy.app.background
+
+
 @persistent
 def _hand_over(*_: Any) -> None:
-    if DRAWER.failure is None:
+    if DRAWER.failure is None and _has_viewports():
         hand_over_all()
 
 
@@ -104,7 +108,7 @@ def register() -> None:
     for event, function in _HANDLERS:
         getattr(bpy.app.handlers, event).append(function)
     viewport.start()
-    if not bpy.app.background:
+    if _has_viewports():
         bpy.app.timers.register(_hand_over, first_interval=0.0)  # no data yet while add-ons are enabled
 
 

@@ -15,6 +15,7 @@ from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.bake import posed_cloud
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.deformer import deformer_armature
+from gaussianimate.gaussianimate_addon.drawer import lifecycle
 from gaussianimate.gaussianimate_addon.drawer.display import (
     display_shading,
     drawn_objects,
@@ -33,6 +34,12 @@ COUNT = 4 * KEPT
 CLOUD = make_cloud(COUNT, degree=0)
 RIG = make_rig(CLOUD, frames=4)
 SKIN = make_skin_of(RIG)
+
+
+@pytest.fixture(autouse=True)
+def window(monkeypatch):
+    """Files are handed over as in a Blender with a window."""
+    monkeypatch.setattr(lifecycle, "_has_viewports", lambda: True)
 
 
 @pytest.fixture
@@ -375,3 +382,13 @@ def test_the_skin_layout_is_a_preference(empty_scene, capfd):
     finally:
         chosen.skin_layout = "EXACT"
     assert "Error" not in capfd.readouterr().err, "of the update that redraws"
+
+
+def test_without_viewports_files_stay_native(rigged, tmp_path, monkeypatch):
+    switch("DRAWER")
+    monkeypatch.setattr(lifecycle, "_has_viewports", lambda: False)
+    name = rigged.name
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    assert state(rigged) == ("DRAWER", "TEXTURED", False), "scripts see every splat"
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    assert state(bpy.data.objects[name]) == ("DRAWER", "TEXTURED", False)
