@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bpy  # noqa: I001  (puts addon_utils on the path)
 import addon_utils
 import numpy as np
+from mathutils import Vector
 from new_pose import key_new_pose
 from picture import GHOST_OPACITY, Picture
 from sample import load_sample
@@ -111,8 +112,24 @@ def main() -> None:
         offset = ghost @ splats.matrix_world.inverted()
         picture.add_bones(armature, "Skeleton", offset @ armature.matrix_world)
         picture.render(DEMO / "demo.png")
+    add_camera(splats)
+    bpy.context.view_layer.objects.active = armature
+    operators.set_display(display="DRAWER")  # once a window opens the file; until then it shows natively
     bpy.ops.wm.save_as_mainfile(filepath=str(DEMO / "demo.blend"), compress=True)
     print_table(splats, armature, len(files), error)
+
+
+def add_camera(splats: bpy.types.Object) -> None:
+    """Look at the whole figure from the front."""
+    corners = np.array([splats.matrix_world @ Vector(corner) for corner in splats.bound_box])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    bpy.context.scene.collection.objects.link(camera)
+    camera.data.lens = 50
+    middle, size = (low + high) / 2, (high - low).max()
+    camera.location = (middle[0], low[1] - 2.2 * size, middle[2])
+    camera.rotation_euler = (np.pi / 2, 0, 0)
+    bpy.context.scene.camera = camera
 
 
 def print_table(splats: bpy.types.Object, armature: bpy.types.Object, frames: int, error: float) -> None:
