@@ -127,7 +127,7 @@ def add_camera(splats: bpy.types.Object) -> None:
     bpy.context.scene.collection.objects.link(camera)
     camera.data.lens = 50
     middle, size = (low + high) / 2, (high - low).max()
-    camera.location = (middle[0], low[1] - 2.2 * size, middle[2])
+    camera.location = (middle[0], low[1] - 3.1 * size, middle[2])
     camera.rotation_euler = (np.pi / 2, 0, 0)
     bpy.context.scene.camera = camera
 
