@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...motion.keys import DIFFERENCES, KeyLayout, motion_keys, moving_layout
+from ...motion.keys import KeyLayout, key_groups, motion_keys, moving_layout
 from ..subject import Query, Training
 
 F32 = NDArray[np.float32]
@@ -21,8 +21,8 @@ class PoseFeatures:
 
     A joint's local rotation is seen as the first two columns of its matrix (Zhou et al., "On the continuity
     of rotation representations in neural networks", 2019), heading not at all, the lean of the body as world
-    up. With motion, the differences of these to 1, 3 and 6 ticks ago and the motion of root and main joint
-    are added: all that the kernel knows.
+    up. With motion, the recent changes of these and the motion of root and main joint
+    are added: what the kernel knows.
     """
 
     layout: KeyLayout
@@ -53,13 +53,13 @@ def _keys(layout: KeyLayout, query: Query) -> F32:
 
 
 def _columns(layout: KeyLayout, motion: bool) -> NDArray[np.intp]:
-    """Columns of rotations and up in the slices of a key, and those of root and main joint after them."""
+    """Columns of rotations and up in the pose and its changes, and those of root and main joint after."""
     turns = 9 * np.arange(len(layout.rotation_joints))[:, None] + [0, 1, 3, 4, 6, 7]
     up = layout.columns_per_pose - 3 + np.arange(3)
     pose = np.concatenate([turns.ravel(), up])
     if not motion:
         return pose
-    slices = 1 + len(DIFFERENCES)
-    starts = layout.columns_per_pose * np.arange(slices)
-    rest = slices * layout.columns_per_pose + np.arange(20)  # yaw twice, six vectors
-    return np.concatenate([(starts[:, None] + pose).ravel(), rest])
+    groups, _, kinds = key_groups(layout)
+    starts = layout.columns_per_pose * np.arange(int(kinds.max()))
+    motions = np.flatnonzero(kinds[groups] == kinds.max())
+    return np.concatenate([(starts[:, None] + pose).ravel(), motions])

@@ -11,7 +11,7 @@ from ...progress import Progress, no_progress
 from ...rigging.decomposition.ssdr import fit_weights
 from ...rigging.rig import Rig
 from ...rigging.skeleton.poses import joint_transforms
-from ...rotations import affine_inverse, affine_multiply
+from ...rotations import affine_inverse, affine_multiply, quaternion_to_matrix
 from ..methods import Fitted
 from ..subject import Query, Training
 
@@ -50,26 +50,32 @@ def fit_bag_of_bones(learned: Training) -> Fitted:
 
 
 def steadiest_joints(rig: Rig, space: ValueSpace, pivots: F64) -> tuple[NDArray[np.intp], F64]:
-    """Joint (B,) each outer bone is steadiest on, and its mean transform (B, 3, 4) there."""
+    """Joint (B,) each outer bone is steadiest on, and its mean transform (B, 3, 4) there.
+
+    The joint is chosen over at most `WEIGHT_FRAMES` frames, evenly spaced.
+    """
+    rows = _spread(rig.frame_count, WEIGHT_FRAMES)
     posed = affine_inverse(_joints(rig, rig.joint_rotations, rig.root_translations))
-    shape = (rig.joint_count, rig.bone_count)
-    variances, means = np.empty(shape), np.empty((*shape, 3, 4))
-    for joint in range(rig.joint_count):
-        local = affine_multiply(posed[:, joint, None], rig.bone_transforms)  # (F, B, 3, 4)
-        turned = local[..., :3] @ space.roots
-        moved = (np.einsum("fbij,bj->fbi", local[..., :3], pivots) + local[..., 3]) * space.masses[:, None]
-        values = np.concatenate([turned, moved[..., None]], axis=-1)
-        variances[joint] = values.var(axis=0).sum(axis=(-1, -2))
-        mean = space.project(values.mean(axis=0)[None].reshape(1, -1))
-        means[joint] = _about(mean, pivots)
-    best = variances.argmin(axis=0)
-    return best, means[best, np.arange(rig.bone_count)]
+    variances = [
+        _values(affine_multiply(posed[rows, joint, None], rig.bone_transforms[rows]), space, pivots)
+        .var(axis=0)
+        .sum(axis=-1)
+        for joint in range(rig.joint_count)
+    ]
+    best = np.argmin(variances, axis=0)
+    values = _values(affine_multiply(posed[:, best], rig.bone_transforms), space, pivots)
+    return best, _about(space.project(values.mean(axis=0).reshape(1, -1)), pivots)
+
+
+def _values(local: NDArray[np.floating], space: ValueSpace, pivots: F64) -> F64:
+    """Values (F, B, 12) of transforms (F, B, 3, 4): their distance is that of the bones' points."""
+    turned = local[..., :3] @ space.roots
+    moved = (np.einsum("fbij,bj->fbi", local[..., :3], pivots) + local[..., 3]) * space.masses[:, None]
+    return np.concatenate([turned, moved[..., None]], axis=-1).reshape(*local.shape[:2], 12)
 
 
 def _about(placed: Residuals, pivots: F64) -> F64:
     """Transforms (B, 3, 4) that turn about the pivots and take them to `placed.offsets`."""
-    from ...rotations import quaternion_to_matrix
-
     turn = quaternion_to_matrix(placed.rotations[0])
     shift = placed.offsets[0] - np.einsum("bij,bj->bi", turn, pivots)
     return np.concatenate([turn, shift[..., None]], axis=-1)
