@@ -99,7 +99,7 @@ class AutoLive:
     def history(self, rotations: NDArray[np.floating], root_translations: NDArray[np.floating]) -> LiveAnswer:
         """Answer the last of poses (H, J, 4), (H, 3), the others being those just before it, oldest first.
 
-        A single pose is answered as one held still. `keys.HISTORY` seconds are looked at.
+        A single pose is answered as one held still. The kernel looks `layout.history` seconds back.
         """
         answer = self.matcher.pose(rotations[-1]) if len(rotations) == 1 else self.matcher.history(rotations)
         kernel = self.predictor.kernel

@@ -90,7 +90,7 @@ class KernelModel:
         fps : frames a second of the poses, any rate; or give their `times` (F,) in seconds
         clips : (F,) int, where several motions follow each other; None: one
         rows : frames wanted, None: all. For a live pose: its history with the pose last, and `rows=[-1]`;
-            `keys.HISTORY` seconds of past are looked at, a shorter past is held at its oldest pose.
+            `layout.history` seconds of past are looked at, a shorter past is held at its oldest pose.
         """
         return self.values.project(self.predict_values(rotations, root_translations, fps, clips, rows, times))
 
@@ -150,7 +150,7 @@ class KernelModel:
             "kernel_blend": self.blend,
             "kernel_linear": self.linear,
             "kernel_mean": self.mean,
-            "kernel_numbers": np.array([self.shape, self.scale, self.error]),
+            "kernel_numbers": np.array([self.shape, self.scale, self.error, self.layout.tick]),
         }
 
     @staticmethod
@@ -167,6 +167,7 @@ class KernelModel:
         if missing := [name for name in names if f"kernel_{name}" not in arrays]:
             raise RigError(f"The motion kernel lacks {missing[0]}; fit it again from the motion database.")
         a = {name: arrays[f"kernel_{name}"] for name in names}
+        shape, scale, error, tick = (float(x) for x in a["numbers"])
         layout = KeyLayout(
             a["parents"],
             a["joint_positions"],
@@ -174,11 +175,11 @@ class KernelModel:
             a["up"],
             a["rotation_joints"],
             a["position_joints"],
+            tick,
         )
         if len(key_groups(layout)[0]) != len(a["relevances"]):
             raise RigError("The motion kernel is of another version; fit it again from the motion database.")
         scaling = KeyScaling(a["key_means"], a["key_scales"], a["key_groups"], a["key_limits"])
-        shape, scale, error = (float(x) for x in a["numbers"])
         return KernelModel(
             layout,
             scaling,

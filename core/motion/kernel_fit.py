@@ -158,7 +158,7 @@ def fit_kernel(database: MotionDatabase, steps: int = STEPS, progress: Progress 
     """
     main_joint = int(np.bincount(database.bone_joints, database.masses, database.joint_count).argmax())
     layout = moving_layout(
-        database.parents, database.joint_positions, main_joint, database.up, database.rotations
+        database.parents, database.joint_positions, main_joint, database.up, database.rotations, database.fps
     )
     values = ValueSpace.of(database)
     times = np.arange(database.frame_count) / database.fps

@@ -10,12 +10,13 @@ same key serves a whole action and a live pose with its history. It holds, for o
 - turning about up, velocity and accelerations of the root in its own frame, and velocity, accelerations, turn
   and its change of the main joint in its own.
 
-Columns come in groups (joint x kind x lag), so that a relevance can be learned for each.
+A capture slower than 15 frames a second is looked at frame by frame instead. Columns come in groups (joint x
+kind x lag), so that a relevance can be learned for each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from ..rotations import normalize_quaternions
 F64 = NDArray[np.float64]
 F32 = NDArray[np.float32]
 
-TICK = 1 / 15  # s, unit of the lags
+TICK = 1 / 15  # s, least unit of the lags
 LAGS = (0, 1, 2, 4, 6)  # ticks ago at which a pose is looked up
 CHANGES = np.array(  # weights of the poses at those lags, one row a kind of change
     [
@@ -36,7 +37,6 @@ CHANGES = np.array(  # weights of the poses at those lags, one row a kind of cha
         [1, 0, 0, 0, -1],
     ]
 )
-HISTORY = max(LAGS) * TICK  # s of the past a key depends on
 MOTIONS = 9  # groups of root and main joint motion
 STILL = 1e-3  # of the skeleton's size (or of a unit rotation entry): less movement is noise
 
@@ -48,6 +48,8 @@ class KeyLayout:
     parents : (J,) parents before children; joint_positions : (J, 3) at rest, metres
     main_joint : joint in whose frame positions are seen; up : (3,) unit, world up
     rotation_joints, position_joints : joints whose local rotations and positions are part of the key
+    tick : s, unit of the lags: 1/15, or the time between frames of a slower capture, whose changes within a
+        frame are not known
     """
 
     parents: NDArray[np.int32]
@@ -56,16 +58,17 @@ class KeyLayout:
     up: F64
     rotation_joints: NDArray[np.int32]
     position_joints: NDArray[np.int32]
+    tick: float = TICK
+
+    @property
+    def history(self) -> float:
+        """Seconds of the past that a key depends on."""
+        return max(LAGS) * self.tick
 
     @property
     def size(self) -> float:
         """Length that positions are measured by: the diagonal of the skeleton's box, or 1."""
         return float(np.linalg.norm(np.ptp(self.joint_positions, axis=0))) or 1.0
-
-    @property
-    def columns_per_pose(self) -> int:
-        """Columns of the channels of one pose."""
-        return 9 * len(self.rotation_joints) + 3 * len(self.position_joints) + 3
 
 
 def moving_layout(
@@ -74,8 +77,9 @@ def moving_layout(
     main_joint: int,
     up: F64,
     rotations: NDArray[np.floating],
+    fps: float = 1 / TICK,
 ) -> KeyLayout:
-    """Layout with the joints that turn or move within the given poses (F, J, 4); the root does not count."""
+    """Layout with the joints that turn or move within poses (F, J, 4) at `fps`; the root does not count."""
     everything = np.arange(len(parents), dtype=np.int32)
     layout = KeyLayout(
         np.asarray(parents, np.int32),
@@ -84,6 +88,7 @@ def moving_layout(
         np.asarray(up, np.float64),
         everything,
         everything,
+        max(TICK, 1 / fps),
     )
     matrices, positions, _ = _channels(
         layout, np.asarray(rotations, np.float64), np.zeros((len(rotations), 3))
@@ -91,14 +96,7 @@ def moving_layout(
     turns = matrices.std(axis=0).max(axis=(-1, -2)) > 10 * STILL
     turns[np.asarray(parents) < 0] = False
     moves = positions.std(axis=0).max(axis=-1) > STILL
-    return KeyLayout(
-        layout.parents,
-        layout.joint_positions,
-        layout.main_joint,
-        layout.up,
-        everything[turns],
-        everything[moves],
-    )
+    return replace(layout, rotation_joints=everything[turns], position_joints=everything[moves])
 
 
 def motion_keys(
@@ -123,7 +121,7 @@ def motion_keys(
     -------
     (len(rows), D) float32, columns as `key_groups` numbers them; positions in units of the skeleton's size.
     """
-    before, after, share = _lookups(np.asarray(times, np.float64), clips, rows)
+    before, after, share = _lookups(np.asarray(times, np.float64), clips, rows, layout.tick)
     turns = normalize_quaternions(np.asarray(rotations, np.float64))
     places = np.asarray(root_translations, np.float64)
     first, second = turns[before], turns[after]
@@ -200,7 +198,7 @@ def mirrored_joints(
 
 
 def _lookups(
-    times: F64, clips: NDArray[np.integer] | None, rows: NDArray[np.integer] | None
+    times: F64, clips: NDArray[np.integer] | None, rows: NDArray[np.integer] | None, tick: float
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], F64]:
     """Frames before and after (L, R) each instant looked up, and how far it lies between them, 0..1."""
     count = len(times)
@@ -212,7 +210,7 @@ def _lookups(
     step = np.diff(times, prepend=times[0])
     axis = np.cumsum(np.where(opens, 1.0, np.maximum(step, 1e-9)))  # one increasing clock for all clips
     rows = np.arange(count) if rows is None else np.asarray(rows)
-    wanted = np.maximum(axis[rows] - TICK * np.array(LAGS)[:, None], axis[first[rows]])
+    wanted = np.maximum(axis[rows] - tick * np.array(LAGS)[:, None], axis[first[rows]])
     before = np.clip(np.searchsorted(axis, wanted + 1e-9, side="right") - 1, first[rows], rows)
     after = np.minimum(before + 1, rows)
     gap = np.maximum(axis[after] - axis[before], 1e-12)

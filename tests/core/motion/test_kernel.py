@@ -10,7 +10,6 @@ from gaussianimate.core.motion.database import Residuals
 from gaussianimate.core.motion.kernel import KernelModel
 from gaussianimate.core.motion.kernel_fit import HeldOutError, Relevance, fit_kernel
 from gaussianimate.core.motion.keys import (
-    HISTORY,
     key_groups,
     mirrored_joints,
     motion_keys,
@@ -123,7 +122,7 @@ def test_the_axes_of_the_capture_do_not_matter(puppet, swaying, base):
 def test_the_future_does_not_matter_and_a_live_pose_is_answered_as_in_the_sequence(swaying, model):
     rotations, root = swaying.motion(106)
     whole = model.predict(rotations, root, swaying.FPS)
-    history = int(np.ceil(HISTORY * swaying.FPS)) + 1
+    history = int(np.ceil(model.layout.history * swaying.FPS)) + 1
     for frame in (0, 3, 25, 59):
         past = slice(max(frame - history, 0), frame + 1)
         live = model.predict(rotations[past], root[past], swaying.FPS, rows=[-1])
@@ -266,6 +265,19 @@ def test_keys_and_groups_fit_each_other(puppet, swaying, base):
     assert (np.diff(groups) >= 0).all()
     pose = kinds[groups] == 0
     np.testing.assert_allclose(keys[0, ~pose], 0, atol=1e-6)  # nothing moves before the start
+
+
+def test_a_slow_capture_is_looked_at_frame_by_frame(swaying, base):
+    """Between its frames nothing is known, so no change there may count; the model remembers that."""
+    slow = fit_kernel(replace(base, fps=5.0), steps=1)
+    assert slow.layout.history == pytest.approx(6 / 5)
+    again = KernelModel.from_arrays(slow.to_arrays())
+    pose = swaying.motion(3)
+    np.testing.assert_array_equal(slow.predict(*pose, 5.0).offsets, again.predict(*pose, 5.0).offsets)
+    layout = moving_layout(base.parents, base.joint_positions, 1, UP, base.rotations, 5.0)
+    keys = motion_keys(layout, *pose, np.arange(60) / 5)
+    width = 9 * len(layout.rotation_joints) + 3 * len(layout.position_joints) + 3
+    np.testing.assert_allclose(keys[1:, width : 2 * width], np.diff(keys[:, :width], axis=0), atol=1e-5)
 
 
 def test_arms_share_their_relevance_and_the_head_has_its_own(puppet):
