@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -34,7 +35,7 @@ class Measurement:
     memory_mb: float = 0.0
 
     @staticmethod
-    def mean(several: list[Measurement]) -> Measurement:
+    def mean(several: Sequence[Measurement]) -> Measurement:
         """The mean of each figure over folds."""
         return Measurement(
             *(float(np.mean([getattr(one, f.name) for one in several])) for f in fields(Measurement))

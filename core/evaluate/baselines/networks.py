@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import torch
 
 F32 = NDArray[np.float32]
-SECONDS = 60.0  # of training for all widths together, then as much again at most for the last one
+SECONDS = 60.0  # of training, all widths together, then as much again at most for the final network
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def fit_network(
     recurrent: bool,
     motion: bool,
     progress: Progress = no_progress,
+    recipe: Recipe | None = None,
     seconds: float = SECONDS,
     seed: int = 0,
 ) -> Fitted:
@@ -80,7 +81,8 @@ def fit_network(
     recurrent : a GRU (Cho et al. 2014) that runs over each clip from its start; else two hidden layers on
         single frames
     motion : also give velocities, accelerations and root motion
-    seconds : most time for training
+    recipe : None: `RECURRENT` or `PERCEPTRON`
+    seconds : most time for training, once for choosing and once for the final network
 
     Raises
     ------
@@ -95,7 +97,7 @@ def fit_network(
     features = PoseFeatures.of(learned, motion)
     targets, mean, scale = _standardised(learned)
     data = _Data.of(features(learned.poses), targets, learned, recurrent, torch)
-    recipe = RECURRENT if recurrent else PERCEPTRON
+    recipe = recipe or (RECURRENT if recurrent else PERCEPTRON)
     held_out = validation_groups(learned.clips, 6) == 0
     build = _builder(torch, recurrent, data.inputs.shape[-1], targets.shape[1], recipe)
     tried = {}

@@ -44,7 +44,7 @@ def fit_bag_of_bones(learned: Training) -> Fitted:
 
     def transforms(query: Query) -> F64:
         carriers = _joints(rig, query.rotations, query.root_translations)[:, joints]
-        return affine_multiply(carriers, means)
+        return np.asarray(affine_multiply(carriers, means), np.float64)
 
     return Fitted(rig.indices, rig.weights, transforms, joints.nbytes + means.nbytes // 2)
 
@@ -76,7 +76,7 @@ def _values(local: NDArray[np.floating], space: ValueSpace, pivots: F64) -> F64:
 
 def _about(placed: Residuals, pivots: F64) -> F64:
     """Transforms (B, 3, 4) that turn about the pivots and take them to `placed.offsets`."""
-    turn = quaternion_to_matrix(placed.rotations[0])
+    turn = np.asarray(quaternion_to_matrix(placed.rotations[0]), np.float64)
     shift = placed.offsets[0] - np.einsum("bij,bj->bi", turn, pivots)
     return np.concatenate([turn, shift[..., None]], axis=-1)
 
