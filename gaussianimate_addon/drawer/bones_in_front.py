@@ -7,7 +7,6 @@ front of the depth buffer it spares. So the bones are drawn there once more, the
 from __future__ import annotations
 
 from collections import deque
-from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,6 +19,7 @@ from ...gpu_shaders import source
 from .atlas import upload
 from .bone_silhouettes import bone_silhouettes
 from .bone_templates import F32, Template
+from .gpu_objects import kept, released_by
 from .shaders import compile_shader
 
 F64 = NDArray[np.floating]
@@ -92,6 +92,8 @@ def _places(matrices: F32) -> gpu.types.GPUTexture:
 # Vulkan draws later than it is told to, and does not keep textures for that.
 _alive: deque[gpu.types.GPUTexture] = deque(maxlen=256)
 _batches: WeakKeyDictionary[Template, gpu.types.GPUBatch] = WeakKeyDictionary()
+released_by(_alive.clear)
+released_by(_batches.clear)
 
 
 def _batch(template: Template) -> gpu.types.GPUBatch:
@@ -106,7 +108,7 @@ def _batch(template: Template) -> gpu.types.GPUBatch:
     return batch
 
 
-@cache
+@kept
 def _shader() -> gpu.types.GPUShader:
     info = gpu.types.GPUShaderCreateInfo()
     info.vertex_in(0, "VEC3", "position")

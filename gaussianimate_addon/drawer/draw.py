@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, cast
 
 import gpu
@@ -19,6 +19,7 @@ from ...core.render.texture_layout import COUNT_LIMIT, as_table
 from ...core.rotations import affine_multiply
 from ...gpu_shaders import BATCH, BONE_CAPACITIES, MAX_ITEMS, SplatVariant
 from .atlas import Atlas, upload
+from .gpu_objects import kept
 from .shaders import splat_shader
 
 F32 = NDArray[np.float32]
@@ -262,7 +263,7 @@ def bind_frame(shader: gpu.types.GPUShader, variant: SplatVariant, atlas: Atlas,
         shader.uniform_sampler(name, textures[name])
 
 
-@cache
+@kept
 def _triangles() -> gpu.types.GPUBatch:
     """A batch of splats: the corners of a triangle about the unit circle, and which of the splats it is."""
     layout = gpu.types.GPUVertFormat()

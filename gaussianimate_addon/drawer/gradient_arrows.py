@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 
 import gpu
 import numpy as np
@@ -14,6 +13,7 @@ from ...core.render.camera import Camera
 from ...gpu_shaders import SplatVariant
 from .atlas import Atlas, Span
 from .draw import Frame, Item, Shading, bind_frame, draw_frame, upload_camera, upload_order
+from .gpu_objects import kept
 from .shaders import arrow_shader
 
 LIMIT = 5000  # arrows
@@ -108,7 +108,7 @@ class GradientArrows:
             gpu.state.depth_test_set("NONE")
 
 
-@cache
+@kept
 def _arrow() -> gpu.types.GPUBatch:
     """A dark arrow and a light one within it: shaft and head, see ``arrow_vert.glsl``."""
     shaft = [(0, -1), (1, -1), (1, 1), (0, -1), (1, 1), (0, 1)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import gpu
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...gpu_shaders import source
 from .atlas import upload
+from .gpu_objects import kept
 from .shaders import compile_shader
 
 
@@ -85,7 +85,7 @@ def read_depths(buffer: gpu.types.GPUFrameBuffer, width: int, height: int) -> ND
     return np.asarray(values, np.float32).reshape(height, width)
 
 
-@cache
+@kept
 def _composite_shader() -> gpu.types.GPUShader:
     info = gpu.types.GPUShaderCreateInfo()
     info.sampler(0, "FLOAT_2D", "picture")
@@ -94,7 +94,7 @@ def _composite_shader() -> gpu.types.GPUShader:
     return _screen_shader(info, "composite_frag")
 
 
-@cache
+@kept
 def _depth_shader() -> gpu.types.GPUShader:
     info = gpu.types.GPUShaderCreateInfo()
     info.sampler(0, "FLOAT_2D", "depths")
@@ -110,7 +110,7 @@ def _screen_shader(info: gpu.types.GPUShaderCreateInfo, fragment: str) -> gpu.ty
     return compile_shader(info)
 
 
-@cache
+@kept
 def _screen() -> gpu.types.GPUBatch:
     layout = gpu.types.GPUVertFormat()
     layout.attr_add(id="corner", comp_type="F32", len=2, fetch_mode="FLOAT")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import gpu
 
 from ...core.errors import GaussiAnimateError
 from ...core.render.projection import ALPHA_CUT, EDGE, LOW_PASS
 from ...gpu_shaders import ARROW_FRAGMENT, ARROW_VERTEX, FRAGMENT, SplatVariant, source, vertex_source
+from .gpu_objects import kept
 
 
 class ShaderError(GaussiAnimateError):
     """A driver did not compile a shader."""
 
 
-@cache
+@kept
 def splat_shader(variant: SplatVariant) -> gpu.types.GPUShader:
     """Return the shader that draws splats, compiled at the first call.
 
@@ -38,7 +37,7 @@ def splat_shader(variant: SplatVariant) -> gpu.types.GPUShader:
     return compile_shader(info)
 
 
-@cache
+@kept
 def arrow_shader(variant: SplatVariant) -> gpu.types.GPUShader:
     """Return the shader that draws arrows along gradients; see :func:`splat_shader`."""
     info = gpu.types.GPUShaderCreateInfo()

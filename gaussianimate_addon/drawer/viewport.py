@@ -36,6 +36,7 @@ from .draw import (
     upload_camera,
     upload_items,
 )
+from .gpu_objects import release, released_by
 from .gradient_arrows import GradientArrows
 from .order import ViewOrder
 from .scene import SceneSplats
@@ -244,6 +245,7 @@ def _sentence(error: Exception) -> str:
 
 
 DRAWER = Drawer()
+released_by(DRAWER.reset)
 _handlers: list[Any] = []
 
 
@@ -262,7 +264,7 @@ def stop() -> None:
     for function in (_poll, _fall_back):
         if bpy.app.timers.is_registered(function):
             bpy.app.timers.unregister(function)
-    DRAWER.reset()
+    release()
     DRAWER.failure = None
 
 
