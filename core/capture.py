@@ -29,6 +29,8 @@ class Capture:
         other in time. None: all frames are one motion
     clip_names : name of clip i, as far as the source gives them
     skeleton : joints the source knows, None where it has none
+    rest_diagonal : diagonal of the box of the rest pose the source names, metres, which need not be a frame
+        of the capture; None where it names none
     """
 
     name: str
@@ -43,6 +45,7 @@ class Capture:
     clips: NDArray[np.int32] | None = None
     clip_names: tuple[str, ...] = ()
     skeleton: GivenSkeleton | None = None
+    rest_diagonal: float | None = None
 
     @property
     def frame_count(self) -> int:

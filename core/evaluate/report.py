@@ -31,6 +31,7 @@ def as_object(
         "points": capture.point_count,
         "skeleton": "given" if given else "extracted",
         "poses": poses_sentence(given),
+        "diagonal": reports[0].diagonal,
         "methods": methods,
         "floor": _figures([report.floor for report in reports], reports),
         "splits": [

@@ -24,7 +24,7 @@ class SplitReport:
     """What was found on one way of holding out frames.
 
     split : name; train_frames, test_frames : how many; bones, joints : of the rig; rig_seconds : to build it
-    diagonal : of the box of the rest pose, which errors are in per cent of
+    diagonal : which errors are in per cent of, see `rest_diagonal`
     floor : outer bones fitted to the held-out frames themselves: what no method goes below
     methods : name -> measurement
     notes : one sentence each
@@ -87,7 +87,7 @@ def evaluate_split(
     learned = training(capture, split, rig)
     query, rows = held_out_query(capture, split, learned, progress)
     truth = capture.positions[_held_out_frames(capture, split)]
-    diagonal = float(np.linalg.norm(np.ptp(rig.rest.astype(np.float64), axis=0))) or 1.0
+    diagonal = rest_diagonal(capture)
     progress(f"{split.name}: floor", 0.0)
     lowest = floor(learned, query, rows, truth, diagonal)
     found, said = {}, list(notes)
@@ -107,6 +107,14 @@ def evaluate_split(
         found,
         tuple(said),
     )
+
+
+def rest_diagonal(capture: Capture) -> float:
+    """Diagonal of the box of the capture's rest pose, or else its first usable frame: one for all splits."""
+    if capture.rest_diagonal is not None:
+        return capture.rest_diagonal
+    first = capture.positions[np.flatnonzero(capture.frame_valid)[0]]
+    return float(np.linalg.norm(np.ptp(first.astype(np.float64), axis=0))) or 1.0
 
 
 def _measured(learned: Training, fit: Fit, asked: tuple, progress: Progress) -> tuple[Measurement, str]:

@@ -24,11 +24,11 @@ Arrays = Mapping[str, NDArray[Any]]
 def read_archive(path: Path, name: str, notes: tuple[str, ...] = ()) -> Capture:
     """Read an .npz capture, told by the arrays in it.
 
-    ``vertices (F, N, 3)``, optionally ``faces (M, 3)``, ``colors (N, 3)`` (uint8, or 0..1), ``fps``, ``up``;
-    with ``quat_wxyz (F, N, 4)`` and ``scales (N, 3)`` every frame is a cloud. ``means3D (T, N, 3)`` marks
-    the output of Dynamic3DGaussians (Luiten et al. 2024), whose other parameters are unnormalised
-    quaternions, logit opacities, log scales and RGB colours. Either may bring clips and a skeleton, see
-    `archive_skeleton`.
+    ``vertices (F, N, 3)``, optionally ``faces (M, 3)``, ``colors (N, 3)`` (uint8, or 0..1), ``fps``, ``up``,
+    ``rest (N, 3)``, of which only the size is used; with ``quat_wxyz (F, N, 4)`` and ``scales (N, 3)`` every
+    frame is a cloud. ``means3D (T, N, 3)`` marks the output of Dynamic3DGaussians (Luiten et al. 2024), whose
+    other parameters are unnormalised quaternions, logit opacities, log scales and RGB colours. Either may
+    bring clips and a skeleton, see `archive_skeleton`.
 
     Raises
     ------
@@ -38,13 +38,14 @@ def read_archive(path: Path, name: str, notes: tuple[str, ...] = ()) -> Capture:
     if "means3D" in arrays:
         return with_skeleton(with_clips(_dynamic_gaussians(arrays, path, name, notes), arrays), arrays)
     if "vertices" in arrays:
-        return with_skeleton(with_clips(_animated_vertices(arrays, path, name, notes), arrays), arrays)
+        capture = replace(_animated_vertices(arrays, path, name, notes), rest_diagonal=_rest_diagonal(arrays))
+        return with_skeleton(with_clips(capture, arrays), arrays)
     held = ", ".join(sorted(arrays)[:8]) or "nothing"
     raise FormatError(path, f"the archive has neither vertices nor means3D, it holds {held}")
 
 
 WANTED = (
-    *("vertices", "faces", "colors", "fps", "up", "quat_wxyz", "scales", "opacities"),
+    *("vertices", "faces", "colors", "fps", "up", "rest", "quat_wxyz", "scales", "opacities"),
     *("means3D", "rgb_colors", "unnorm_rotations", "logit_opacities", "log_scales"),
     *SKELETON_ARRAYS,
 )
@@ -103,6 +104,15 @@ def _animated_vertices(arrays: Arrays, path: Path, name: str, notes: tuple[str, 
         name, positions, valid, None, faces, colors, _fps(arrays), _up(arrays), (*notes, *row_notes)
     )
     return drop_rows(capture, keep)
+
+
+def _rest_diagonal(arrays: Arrays) -> float | None:
+    """Diagonal of the box of ``rest (N, 3)``; None where there is no such array, or one of no use."""
+    rest = arrays.get("rest")
+    if rest is None or rest.ndim != 2 or rest.shape[1] != 3 or not len(rest) or rest.dtype.kind not in "fiu":
+        return None
+    diagonal = float(np.linalg.norm(np.ptp(rest.astype(np.float64), axis=0)))
+    return diagonal if np.isfinite(diagonal) and diagonal > 0 else None
 
 
 def _moving_gaussians(

@@ -16,6 +16,7 @@ def file(tmp_path_factory, swinging):
     np.savez(
         path,
         vertices=capture.positions,
+        rest=3 * capture.positions[0],
         clip=capture.clips,
         clip_names=np.array(capture.clip_names),
         fps=24.0,
@@ -27,7 +28,7 @@ def file(tmp_path_factory, swinging):
     return str(path)
 
 
-def test_folds_as_one_object(file, capsys):
+def test_folds_as_one_object(file, swinging, capsys):
     command = ["evaluate", file, "--folds", "2", "--max-bones", "4", "--methods", "bob,partmm", "--json"]
     assert main(command) == 0
     found = json.loads(capsys.readouterr().out)
@@ -37,6 +38,9 @@ def test_folds_as_one_object(file, capsys):
         folds = [fold["rmse_percent_diagonal"] for fold in one["folds"]]
         assert len(folds) == 2 and one["rmse_percent_diagonal"] == pytest.approx(np.mean(folds))
     assert {"rmse", "p95", "ms_per_frame", "build_seconds", "memory_mb"} <= set(found["methods"]["bob"])
+    assert found["diagonal"] == pytest.approx(
+        3 * np.linalg.norm(np.ptp(swinging.REST, axis=0)), rel=1e-5
+    )  # of the rest pose in the file
     assert [split["test_frames"] for split in found["splits"]] == [16, 16]
     assert found["splits"][0]["split"] == "fold 1" and found["peak_memory_mb"] > 10
 
