@@ -8,9 +8,11 @@ BLENDER ?= blender
 PLATFORMS ?= current
 PYTEST_ARGS ?=
 BENCH ?=
+CAPTURES ?=
+EVALUATE_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lts test-gui extension bench lint clean
+.PHONY: help demo test test-lts test-gui extension bench evaluate lint clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,6 +34,9 @@ extension: $(VENV)/.ready-dev ## Build and validate dist/*.zip (PLATFORMS=all fo
 
 bench: $(VENV)/.ready-dev ## Time every stage, as ratios in one run (BENCH="import ssdr" for some)
 	$(BIN)/python benchmarks $(BENCH)
+
+evaluate: $(VENV)/.ready-dev ## Answer held-out poses by every method (CAPTURES="a.npz ...")
+	$(BIN)/python benchmarks/evaluate.py $(CAPTURES) $(EVALUATE_ARGS)
 
 lint: $(VENV)/.ready-dev ## Check style and types
 	$(BIN)/ruff check .
