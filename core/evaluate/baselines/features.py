@@ -13,7 +13,9 @@ from ...rotations import quaternion_to_matrix
 from ..subject import Query, Training
 
 F32, F64 = NDArray[np.float32], NDArray[np.float64]
-LAGS = (1 / 15, 3 / 15, 6 / 15)  # seconds ago that a pose is compared with
+TICK = 1 / 15  # seconds, unit of the lags
+LAGS = (0, 1, 2, 4, 6)  # ticks ago at which poses are looked at
+CHANGES = np.array([[1, -1, 0, 0, 0], [1, -2, 1, 0, 0], [1, 0, -2, 1, 0], [1, 0, 0, 0, -1]], float)
 LEAST_SPREAD = 0.02  # of a feature, which is divided by its spread
 STILL = 1e-3  # features that move less are left out
 
@@ -23,13 +25,15 @@ class PoseFeatures:
     """Standardised features of poses; causal, blind to place and heading.
 
     A joint's local rotation is seen as the first two columns of its matrix (Zhou et al., "On the continuity
-    of rotation representations in neural networks", 2019), the lean of the body as world up in the root's
-    frame. With motion, the changes of these over `LAGS` and the root's turning, velocity and acceleration in
-    its own frame are added: the information that the motion kernel has.
+    of rotation representations in neural networks", 2019), the lean of the body as world up in the frames of
+    the root and of the main joint, the one that carries most. With motion come velocities and accelerations
+    of these (`CHANGES`) and, of the root and the main joint, velocity, acceleration and turning in their own
+    frames: the information that the motion kernel has.
     """
 
     parents: NDArray[np.int32]
     joint_positions: F64
+    main_joint: int
     up: F64
     motion: bool
     columns: NDArray[np.intp]
@@ -40,7 +44,8 @@ class PoseFeatures:
     def of(learned: Training, motion: bool = False) -> PoseFeatures:
         """Features of what moves in the training frames, standardised on them."""
         base = learned.database
-        rig = base.parents, base.joint_positions, base.up, motion
+        main_joint = int(np.bincount(base.bone_joints, base.masses, base.joint_count).argmax())
+        rig = base.parents, base.joint_positions, main_joint, base.up, motion
         nothing = np.zeros(0, np.float32)
         raw = PoseFeatures(*rig, np.zeros(0, np.intp), nothing, nothing).raw(learned.poses)[learned.rows]
         spread = raw.std(axis=0)
@@ -55,33 +60,33 @@ class PoseFeatures:
     def raw(self, query: Query) -> F32:
         """All features (Q, D'), not standardised."""
         local = np.asarray(quaternion_to_matrix(query.rotations), np.float64)
-        up = np.swapaxes(local[:, 0], -1, -2) @ self.up
-        pose = np.concatenate([local[:, 1:, :, :2].reshape(len(local), -1), up], axis=-1)
+        posed = joint_transforms(self.parents, self.joint_positions, query.rotations, query.root_translations)
+        ends = (0, self.main_joint)
+        lean = [np.swapaxes(posed[:, joint, :, :3], -1, -2) @ self.up for joint in ends]
+        pose = np.concatenate([local[:, 1:, :, :2].reshape(len(local), -1), *lean], axis=-1)
         if not self.motion:
             return pose.astype(np.float32)
-        changes = [pose - pose[earlier(query, lag)] for lag in LAGS]
-        return np.concatenate([pose, *changes, self._root_motion(query)], axis=-1).astype(np.float32)
-
-    def _root_motion(self, query: Query) -> F64:
-        """Turning about up, velocity and acceleration (Q, 8) of the root, a tick as the unit of time."""
-        root = joint_transforms(
-            self.parents[:1], self.joint_positions[:1], query.rotations[:, :1], query.root_translations
-        )[:, 0]
-        frame = root[..., :3]
-        place = frame @ self.joint_positions[0] + root[..., 3]
-        tick = earlier(query, LAGS[0])
-        between = np.swapaxes(frame[tick], -1, -2) @ frame
-        turn = np.stack([between[:, 2, 1], between[:, 0, 2], between[:, 1, 0]], axis=-1)
-        turn = turn - np.stack([between[:, 1, 2], between[:, 2, 0], between[:, 0, 1]], axis=-1)
-        yaw = np.einsum("qba,b,qa->q", frame, self.up, turn)[:, None]
-        step = place - place[tick]
-        own = np.swapaxes(frame, -1, -2)
-        return np.concatenate(
-            [yaw, yaw[tick], np.matvec(own, step), np.matvec(own, step - step[tick])], axis=-1
-        )
+        past = np.stack([earlier(query, lag) for lag in LAGS])  # (L, Q)
+        changes = np.einsum("cl,lqd->cqd", CHANGES, pose[past])
+        motions = [_motion(posed[:, joint], self.joint_positions[joint], past) for joint in ends]
+        return np.concatenate([pose, *changes, *motions], axis=-1).astype(np.float32)
 
 
-def earlier(query: Query, seconds: float) -> NDArray[np.intp]:
-    """Row (Q,) of the pose so long ago, at least one frame, held at the start of the clip."""
-    frames = max(1, round(seconds * query.fps))
+def _motion(posed: F64, joint: F64, past: NDArray[np.intp]) -> F64:
+    """Velocity, accelerations and turning (Q, 15) of a joint in its own frame, a tick as the unit of time.
+
+    posed : (Q, 3, 4) from rest; joint : (3,) at rest; past : (L, Q) rows of each pose and of those before it
+    """
+    turns = posed[..., :3]
+    place = turns @ joint + posed[..., 3]
+    moves = np.matvec(np.swapaxes(turns, -1, -2), np.einsum("cl,lqa->cqa", CHANGES[:3], place[past]))
+    between = np.swapaxes(turns[past[1]], -1, -2) @ turns
+    skew = between - np.swapaxes(between, -1, -2)
+    turn = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)
+    return np.concatenate([*moves, turn, turn - turn[past[1]]], axis=-1)
+
+
+def earlier(query: Query, ticks: int) -> NDArray[np.intp]:
+    """Row (Q,) of the pose so many ticks ago, at least a frame each, held at the start of the clip."""
+    frames = ticks * max(1, round(TICK * query.fps))
     return np.maximum(np.arange(len(query)) - frames, clip_bounds(query.clips)[0])
