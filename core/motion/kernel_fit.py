@@ -136,7 +136,8 @@ def fit_relevance(
     """The best relevance met in so many steps of Adam, and its error."""
     current, best, least = start, start, np.inf
     momentum = energy = np.zeros_like(start.flat())
-    for step in range(1, max(steps, 1) + 1):
+    steps = max(steps, 1)  # the start's own error is met in the first
+    for step in range(1, steps + 1):
         progress("Motion kernel", (step - 1) / steps)
         error, gradient = measure(current)
         if error < least:

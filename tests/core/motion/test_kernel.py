@@ -178,6 +178,11 @@ def test_the_same_database_gives_the_same_model(base, model):
         np.testing.assert_array_equal(array, again.to_arrays()[name], err_msg=name)
 
 
+def test_without_a_step_the_relevance_stays_as_it_starts(swaying, base):
+    answer = fit_kernel(base, steps=0).predict(*swaying.motion(100), swaying.FPS)
+    assert np.isfinite(answer.offsets).all() and np.isfinite(answer.rotations).all()
+
+
 def test_a_model_survives_a_file(swaying, model, tmp_path):
     np.savez(tmp_path / "kernel.npz", **model.to_arrays())
     with np.load(tmp_path / "kernel.npz") as arrays:
