@@ -1,130 +1,17 @@
-"""What the drawer reads of a scene, when it reads it anew, and in which order it draws."""
+"""What the drawer reads of a scene, and when it reads it anew."""
 
 import bpy
 import numpy as np
 import pytest
 from compare import assert_equal_bits
-from mathutils import Matrix
-from rigs import make_capture, make_cloud, make_rig
-from scenes import IDENTITY, build, pose
+from drawn_scenes import DRAWER, items, plain, playing, rigged
+from scenes import pose
 
-from gaussianimate.gaussianimate_addon.bake import posed_cloud, skin_transforms
-from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
-from gaussianimate.gaussianimate_addon.drawer import lifecycle, order, scene, viewport
-from gaussianimate.gaussianimate_addon.drawer.display import drawn_objects, set_display
+from gaussianimate.gaussianimate_addon.bake import posed_cloud
+from gaussianimate.gaussianimate_addon.drawer import lifecycle
+from gaussianimate.gaussianimate_addon.drawer.display import set_display
 from gaussianimate.gaussianimate_addon.drawer.draw import bone_moves
-from gaussianimate.gaussianimate_addon.drawer.poses import pose_reader, read_transforms
 from gaussianimate.gaussianimate_addon.modifiers import DEFORM, find_modifier
-from gaussianimate.gaussianimate_addon.point_cloud import cloud_to_point_cloud
-
-PLACED = Matrix.LocRotScale((1, 2, 3), Matrix.Rotation(0.7, 3, "Y"), (1, 2, 0.5))
-DRAWER = viewport.DRAWER
-
-
-@pytest.fixture
-def drawn(empty_scene, device, monkeypatch):
-    """Return a function that updates what is drawn and says what it read and built for that."""
-    log = []
-
-    def record(name):
-        function = getattr(scene, name)
-        monkeypatch.setattr(scene, name, lambda *a: (log.append(name), function(*a))[1])
-
-    record("read_source")
-    record("build_atlas")
-    DRAWER.reset()
-
-    def done():
-        bpy.context.view_layer.update()
-        DRAWER.splats.update(drawn_objects, bpy.context.view_layer.depsgraph, "exact")
-        names = [name.partition("_")[0] for name in log]
-        log.clear()
-        return names
-
-    yield done
-    DRAWER.reset()
-
-
-def rigged(name="bar", count=50, **settings):
-    object, armature, _ = build(bpy.context.scene, make_cloud(count), **settings)
-    object.name = name
-    set_display(object, "DRAWER")
-    return object, armature
-
-
-def plain(name, count=20, seed=1):
-    object = bpy.data.objects.new(name, cloud_to_point_cloud(make_cloud(count, seed=seed), name))
-    bpy.context.scene.collection.objects.link(object)
-    set_display(object, "DRAWER")
-    return object
-
-
-def playing():
-    cloud = make_cloud(60)
-    object = create_capture_object(bpy.context, make_capture(cloud, make_rig(cloud)), cloud, "z")
-    set_display(object, "DRAWER")
-    return object
-
-
-def items(space=None):
-    return DRAWER.splats.items(bpy.context.view_layer.depsgraph, space)
-
-
-def spaces():
-    screens = bpy.data.screens
-    return [a.spaces.active for screen in screens for a in screen.areas if a.type == "VIEW_3D"]
-
-
-@pytest.mark.parametrize("place", (IDENTITY, PLACED))
-@pytest.mark.parametrize("armature_place", (IDENTITY, PLACED))
-def test_transforms_are_those_of_bakes(scene, place, armature_place):
-    object, armature, _ = build(scene, object_world=place, armature_world=armature_place)
-    reader = pose_reader(object)
-    for seed in range(3):
-        pose(armature, seed)
-        object.location.x += 0.1
-        bpy.context.view_layer.update()
-        depsgraph = bpy.context.view_layer.depsgraph
-        expected = skin_transforms(depsgraph, object)
-        np.testing.assert_allclose(read_transforms(depsgraph, object, reader), expected, atol=1e-12)
-    assert np.abs(expected - np.eye(3, 4)).max() > 0.1
-
-
-def test_rest_pose_moves_nothing_at_all(scene):
-    object, _, _ = build(scene, object_world=PLACED)
-    depsgraph = bpy.context.view_layer.depsgraph
-    transforms = read_transforms(depsgraph, object, pose_reader(object))
-    assert (transforms == np.eye(3, 4)).all()
-
-
-def test_no_pose_to_follow(scene):
-    object, armature, _ = build(scene)
-    pose(armature, 1)
-    reader, depsgraph = pose_reader(object), bpy.context.view_layer.depsgraph
-    object.scale = (0, 1, 1)
-    bpy.context.view_layer.update()
-    assert read_transforms(depsgraph, object, reader) is None
-    object.scale = (1, 1, 1)
-    for broken in (object, armature):
-        broken.location.x = float("nan")
-        bpy.context.view_layer.update()
-        assert read_transforms(depsgraph, object, reader) is None
-        broken.location.x = 0
-    bpy.context.view_layer.update()
-    assert read_transforms(depsgraph, object, reader) is not None
-    bpy.data.objects.remove(armature)
-    assert read_transforms(depsgraph, object, reader) is None
-
-
-@pytest.mark.parametrize("switch", ("show_viewport", "show_render"))
-def test_a_deformer_that_is_switched_off_poses_nothing(drawn, switch):
-    object, armature = rigged()
-    pose(armature, 1)
-    setattr(find_modifier(object, DEFORM), switch, False)
-    drawn()
-    in_viewport, rendered = items(spaces()[0])[0], items()[0]
-    assert (in_viewport.transforms is None) == (switch == "show_viewport")
-    assert (rendered.transforms is None) == (switch == "show_render")
 
 
 def test_poses_and_places_read_nothing(drawn):
@@ -342,94 +229,6 @@ def test_hidden_captures_cost_nothing_and_are_not_late(drawn, switch):
     assert_equal_bits(DRAWER.splats._read[object.session_uid].source.cloud, expected)
 
 
-def test_what_viewports_hide(drawn):
-    object = plain("plain")
-    space = spaces()[0]
-    drawn()
-    assert len(items(space)) == 1
-    object.hide_set(True)
-    drawn()
-    assert items(space) == [] and len(items()) == 1, "renders mind no eye"
-    object.hide_set(False)
-    space.show_object_viewport_pointcloud = False
-    drawn()
-    assert items(space) == []
-    space.show_object_viewport_pointcloud = True
-    object.hide_render = True
-    drawn()
-    assert len(items(space)) == 1 and items() == []
-
-
-def test_instances_of_collections(drawn):
-    object = plain("plain")
-    holder = bpy.data.collections.new("holder")
-    bpy.context.scene.collection.children.link(holder)
-    holder.objects.link(object)
-    bpy.context.scene.collection.objects.unlink(object)
-    empties = [bpy.data.objects.new(name, None) for name in "ab"]
-    for i, empty in enumerate(empties):
-        empty.instance_type, empty.instance_collection, empty.location = "COLLECTION", holder, (i + 1, 0, 0)
-        bpy.context.scene.collection.objects.link(empty)
-    drawn()
-    space = spaces()[0]
-    assert sorted(item.matrix[0, 3] for item in items(space)) == [0, 1, 2]
-    empties[0].hide_set(True)
-    bpy.context.view_layer.layer_collection.children["holder"].exclude = True
-    drawn()
-    assert [item.matrix[0, 3] for item in items(space)] == [2]
-    bpy.data.objects.remove(empties[1])
-    drawn()
-    assert items(space) == []
-
-
-def test_instances_of_geometry_nodes(drawn):
-    object = plain("plain")
-    group = bpy.data.node_groups.new("instances", "GeometryNodeTree")
-    group.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
-    info, out = group.nodes.new("GeometryNodeObjectInfo"), group.nodes.new("NodeGroupOutput")
-    info.inputs["Object"].default_value, info.inputs["As Instance"].default_value = object, True
-    group.links.new(info.outputs["Geometry"], out.inputs[0])
-    host = bpy.data.objects.new("host", bpy.data.meshes.new("host"))
-    host.location = (5, 0, 0)
-    bpy.context.scene.collection.objects.link(host)
-    drawn()
-    host.modifiers.new("instances", "NODES").node_group = group
-    drawn()
-    assert sorted(item.matrix[0, 3] for item in items(spaces()[0])) == [0, 5]
-
-
-def test_scenes_have_their_own_objects(drawn):
-    shared, own = plain("shared"), plain("own")
-    other = bpy.data.scenes.new("other")
-    other.collection.objects.link(shared)
-    drawn()
-    assert {s.name for s in DRAWER.splats.subjects} == {"shared", "own"}
-    splats = scene.SceneSplats()
-    layer = other.view_layers[0]
-    layer.update()
-    splats.update(drawn_objects, layer.depsgraph, "exact")
-    assert [s.name for s in splats.subjects] == ["shared"]
-    assert len(splats.items(layer.depsgraph)) == 1 and own.name not in other.objects
-
-
-@pytest.mark.parametrize("matrix", (Matrix.Diagonal((0, 0, 0, 1)), Matrix.Translation((float("nan"), 0, 0))))
-def test_objects_without_a_place_are_not_drawn(drawn, matrix):
-    object, _ = rigged()
-    object.matrix_world = matrix
-    drawn()
-    assert items() == [] and DRAWER.splats.atlas is not None
-
-
-def test_no_splats_at_all(drawn):
-    from pictures import perspective
-
-    from gaussianimate.gaussianimate_addon.drawer.offscreen import draw_picture
-
-    plain("empty", count=0)
-    drawn()
-    assert not draw_picture(DRAWER.splats.atlas, items(), perspective()).rgba.any()
-
-
 def test_other_files_are_forgotten(drawn):
     rigged()
     drawn()
@@ -464,55 +263,3 @@ def test_handlers_of_a_render_only_take_notes(drawn):
         thread.join()
     assert DRAWER.splats.atlas is atlas and DRAWER.splats.subjects is subjects
     assert drawn() == ["read"]
-
-
-def test_order_is_sorted_in_a_thread_and_taken_over(drawn):
-    from pictures import perspective
-
-    rigged(count=500)
-    drawn()
-    atlas, camera, started = DRAWER.splats.atlas, perspective(), []
-    view, shown = order.ViewOrder(), items()
-
-    def follow(camera):
-        moves = bone_moves(atlas, shown)
-        view.follow(atlas, shown, moves, camera, lambda: started.append(1))
-        return order.sort([atlas.spans[0]], order.order_key(atlas, shown, moves, camera))
-
-    expected = follow(camera)
-    assert not started and view.version == 1 and view.count == len(expected), "the first one is waited for"
-    follow(camera)
-    assert not started and view.version == 1
-    turned = _turned(camera)
-    expected = follow(turned)
-    assert started == [1] and view.version == 1 and view.waiting
-    view._pending[1].result(timeout=10)
-    assert view.finished
-    follow(turned)
-    assert view.version == 2 and not view.waiting and started == [1]
-    read = np.array(view.texture.read(), np.float32).ravel()[: view.count]
-    np.testing.assert_array_equal(read, expected)
-
-
-def test_a_sort_of_splats_that_are_gone_is_dropped(drawn):
-    from pictures import perspective
-
-    rigged(count=500)
-    drawn()
-    view, camera = order.ViewOrder(), perspective()
-    atlas = DRAWER.splats.atlas
-    view.follow(atlas, items(), bone_moves(atlas, items()), camera, lambda: None)
-    view.follow(atlas, items(), bone_moves(atlas, items()), _turned(camera), lambda: None)
-    assert view.waiting
-    plain("other")
-    drawn()
-    both = DRAWER.splats.atlas
-    assert both is not atlas
-    view.follow(both, items(), bone_moves(both, items()), camera, lambda: None)
-    assert not view.waiting and view.version == 2 and view.count > 500
-
-
-def _turned(camera):
-    from dataclasses import replace
-
-    return replace(camera, view=np.array(Matrix.Rotation(0.2, 4, "Y")) @ camera.view)
