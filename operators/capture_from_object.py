@@ -12,7 +12,7 @@ from ..core.progress import Progress
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.modifiers import PLAYBACK, find_modifier, set_input
 from ..gaussianimate_addon.sample_object import sample_steps
-from .add_capture import NewCapture, add_capture, make_splats
+from .new_capture import NewCapture, add_capture, make_splats
 
 Steps = Generator[tuple[str, float], None, tuple[Capture, int]]
 

@@ -15,7 +15,7 @@ from ..core.progress import Progress
 from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from ..gaussianimate_addon.preferences import UP_AXES, preferences
 from ..gaussianimate_addon.properties import object_notes
-from .add_capture import NewCapture, add_capture, make_splats
+from .new_capture import NewCapture, add_capture, make_splats
 from .place import absolute
 
 if TYPE_CHECKING:
