@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gaussianimate.core.motion.coverage import coverage, pose_search
-from gaussianimate.core.motion.database import MotionDatabase, build_database, database_to_arrays, full_body
+from gaussianimate.core.motion.database import MotionDatabase, build_database, full_body
 from gaussianimate.core.motion.live import LiveMatcher
 from gaussianimate.core.motion.match import MatchOptions, match_motion
 from gaussianimate.core.motion.so3 import quaternion_exp
@@ -62,7 +62,7 @@ def database(frames: int) -> MotionDatabase:
     )
     start = time.perf_counter()
     built = build_database(rig, np.repeat(np.arange(count), CLIP))
-    megabytes = sum(array.nbytes for array in database_to_arrays(built).values()) / 1e6
+    megabytes = built.nbytes / 1e6
     seconds = time.perf_counter() - start
     print(f"{built.frame_count} frames, {len(built.parts)} parts: {seconds:.2f} s, {megabytes:.1f} MB")
     return built

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CaptureError
-from ..motion.database import MotionDatabase, Residuals, bone_transforms, database_to_arrays
+from ..motion.database import Residuals, bone_transforms
 from ..progress import Progress
 from .subject import Query, Training
 
@@ -61,7 +61,7 @@ def fit_matching(learned: Training, progress: Progress, mode: str) -> Fitted:
         def matched(query: Query) -> Residuals:
             return match_motion(keys, query.rotations, query.clips, query.fps)
 
-        return residual_method(learned, matched, _nbytes(keys), earlier_seconds=learned.database_seconds)
+        return residual_method(learned, matched, keys.nbytes, earlier_seconds=learned.database_seconds)
     from ..motion.auto import LEAST_CLIPS, AutoPredictor
 
     if mode == "auto" and base.clip_count < LEAST_CLIPS:
@@ -75,13 +75,9 @@ def fit_matching(learned: Training, progress: Progress, mode: str) -> Fitted:
     def predicted(query: Query) -> Residuals:
         return predictor.predict(query.rotations, query.root_translations, query.fps, query.clips)
 
-    size += _nbytes(base) if mode == "auto" else 0
+    size += base.nbytes if mode == "auto" else 0
     earlier += learned.database_seconds
     return residual_method(learned, predicted, size, earlier_seconds=earlier, note=note)
-
-
-def _nbytes(database: MotionDatabase) -> int:
-    return sum(array.nbytes for array in database_to_arrays(database).values())
 
 
 def _fit_lbs(learned: Training, progress: Progress) -> Fitted:

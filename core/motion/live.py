@@ -14,7 +14,6 @@ from .coverage import Coverage, coverage, pose_search
 from .database import MotionDatabase, Residuals, bone_transforms, repaired_rotations
 from .geodesic import KeySearch
 from .match import at_rate
-from .so3 import geodesic_distance, geodesic_step
 
 SOFTENING = math.radians(0.25)  # distance within which a captured pose is answered by its own value
 REACH = math.radians(2.0)  # how much farther than the nearest moment others have a say ...
@@ -105,39 +104,3 @@ def moment_weights(squared: NDArray[np.float32]) -> NDArray[np.float32]:
     closeness = (nearest + SOFTENING**2) / (squared + SOFTENING**2)
     weights = (closeness * np.maximum(1 - (squared - nearest) / reach, 0)) ** 2
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
-
-
-class SettlingFilter:
-    """Lets residuals glide to their target while a bone is dragged.
-
-    ``V <- V Exp(a Log(V^-1 V*))`` with ``a = 1 - exp(-dt / tau)``; where it settles does not depend on the
-    way there.
-
-    tau : seconds
-    """
-
-    def __init__(self, tau: float = 0.08) -> None:
-        self.tau = tau
-        self._now: Residuals | None = None
-
-    def reset(self) -> None:
-        """Forget where things were: after an undo, a jump in time, a new file."""
-        self._now = None
-
-    def step(self, target: Residuals, seconds: float) -> Residuals:
-        """Values `seconds` later, on their way to the target; the first call is there at once."""
-        if self._now is None or len(self._now.rotations[0]) != len(target.rotations[0]):
-            self._now = target
-        share = 1 - np.exp(-max(seconds, 0.0) / self.tau)
-        self._now = Residuals(
-            geodesic_step(self._now.rotations, target.rotations, share),
-            self._now.offsets + share * (target.offsets - self._now.offsets),
-        )
-        return self._now
-
-    def settled(self, target: Residuals, angle: float = 1e-4, distance: float = 1e-5) -> bool:
-        """Whether the values are within `angle`, radians, and `distance`, metres, of the target."""
-        if self._now is None:
-            return False
-        apart = geodesic_distance(self._now.rotations, target.rotations).max(initial=0)
-        return bool(apart < angle and np.abs(self._now.offsets - target.offsets).max(initial=0) < distance)

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from gaussianimate.core.errors import RigError
+from gaussianimate.core.motion.arrays import database_from_arrays, database_to_arrays
 from gaussianimate.core.motion.database import (
     MotionDatabase,
     Residuals,
     bone_transforms,
     build_database,
-    database_from_arrays,
-    database_to_arrays,
     extend_database,
     full_body,
     repaired_rotations,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gaussianimate.core.motion.coverage import coverage, pose_search
-from gaussianimate.core.motion.database import Residuals, extend_database
+from gaussianimate.core.motion.database import extend_database
 from gaussianimate.core.motion.geodesic import KeySearch, window_rows
-from gaussianimate.core.motion.live import LiveMatcher, SettlingFilter, moment_weights
+from gaussianimate.core.motion.live import LiveMatcher, moment_weights
 from gaussianimate.core.motion.so3 import geodesic_distance, quaternion_exp
 from gaussianimate.core.rotations import normalize_quaternions, quaternion_multiply
 
@@ -161,26 +161,6 @@ def test_many_equal_poses_do_not_make_the_answer_jump(puppet):
     whole = geodesic_distance(turns[0], turns[-1]).max()
     assert whole > np.radians(3)
     assert geodesic_distance(turns[1:], turns[:-1]).max() < 0.02 * whole
-
-
-def test_the_filter_settles_wherever_it_comes_from(puppet, one_limb_each):
-    target = one_limb_each.residuals[[20]]
-    ends = []
-    for start in (0, 60, 100):
-        filter_ = SettlingFilter()
-        first = filter_.step(one_limb_each.residuals[[start]], 0.04)
-        assert apart(first, one_limb_each.residuals[[start]]) < 1e-6
-        for _ in range(100):
-            ends.append(filter_.step(target, 0.04))
-        assert filter_.settled(target)
-        assert apart(ends[-1], target) < 1e-4
-    filter_ = SettlingFilter(tau=0.08)
-    filter_.step(Residuals.rigid(1, 11), 0.0)
-    half = filter_.step(target, 0.08 * np.log(2))
-    assert np.allclose(half.offsets, target.offsets / 2, atol=1e-7)
-    filter_.reset()
-    assert not filter_.settled(target)
-    assert apart(filter_.step(target, 0.0), target) < 1e-6
 
 
 def test_histories_at_another_rate(puppet):
