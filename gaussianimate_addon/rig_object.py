@@ -10,6 +10,7 @@ from mathutils import Matrix
 
 from ..core.deform.deform import diagonal
 from ..core.errors import RigError
+from ..core.motion.learned import LearnedMotion
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from .action import MADE_HERE, replay_action
@@ -19,17 +20,25 @@ from .capture_frames import CaptureFrames, load_frames
 from .capture_object import check_frame, is_capture_object, scene_frame, show_frame
 from .deformer import add_deformer, deformer_armature
 from .modifiers import DEFORM, DISPLAY, PLAYBACK, find_modifier, remove_modifier
+from .motion_store import store_motion
 from .skin_attributes import write_skin
 
 Parenting = tuple[bpy.types.Object | None, Any, str, Matrix]
 
 
-def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, skin: Skin) -> bpy.types.Object:
+def apply_rig(
+    context: bpy.types.Context,
+    object: bpy.types.Object,
+    rig: Rig,
+    skin: Skin,
+    motion: LearnedMotion | None = None,
+) -> bpy.types.Object:
     """Give a capture object its armature, replay action, skin and deformer; returns the armature.
 
     The canonical frame becomes the rest state, playback from the stored frames is switched off (they stay,
     so that the rig can be built anew), and the object becomes a child of the armature, which is the one to
     move from now on, unless the object is animated itself. A rig the object had before is replaced.
+    The motion learned from the rig's poses is kept with the armature.
 
     Raises
     ------
@@ -41,6 +50,8 @@ def apply_rig(context: bpy.types.Context, object: bpy.types.Object, rig: Rig, sk
     name = f"{object.name} rig"
     armature = rig_to_armature(context, rig, name)
     action = replay_action(armature, rig, context.scene, *_timing(object))
+    if motion is not None:
+        store_motion(armature, motion)
     own_splats(object)
     write_skin(splats(object), skin)
     remove_rig(object)

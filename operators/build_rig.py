@@ -25,6 +25,7 @@ from ..gaussianimate_addon.subject import active_splats, find_object, linked_rea
 from .place import select_only
 
 if TYPE_CHECKING:
+    from ..core.motion.learned import LearnedMotion
     from ..core.rigging.build import RigReport
 
 
@@ -37,6 +38,7 @@ class NewRig:
 
     rig: Rig
     skin: Skin
+    motion: LearnedMotion
     report: RigReport
 
     @property
@@ -114,20 +116,22 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
     @staticmethod
     def work(state: tuple[Capture, Any], progress: Progress) -> NewRig:
         """Fit the rig and prepare the skin's gradients."""
+        from ..core.motion.learned import learn_from
         from ..core.rigging.build import build_rig
         from ..core.skinning.skin import make_skin
 
-        built = build_rig(*state, progress)
+        capture, options = state
+        built = build_rig(capture, options, progress)
         rig = built.rig
         skin = make_skin(rig.rest, rig.indices, rig.weights, bone_count=rig.bone_count, progress=progress)
-        return NewRig(rig, skin, built.report)
+        return NewRig(rig, skin, learn_from(rig, capture, progress), built.report)
 
     def apply(self, context: bpy.types.Context, result: NewRig) -> None:
         """Add the armature and bind the splats to it."""
         object = find_object(self._uid, self._name)
         if context.object is not None and context.object.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
-        armature = apply_rig(context, object, result.rig, result.skin)
+        armature = apply_rig(context, object, result.rig, result.skin, result.motion)
         remember_replay(armature)
         if not bpy.app.background:  # bones are dragged next, which only the drawer keeps up with
             set_display(object, DRAWER)

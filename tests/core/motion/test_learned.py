@@ -1,0 +1,68 @@
+"""What a rig has learned travels as bytes, and gives the rig back."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from gaussianimate.core.errors import RigError
+from gaussianimate.core.motion.database import MotionDatabase
+from gaussianimate.core.motion.learned import LearnedMotion, clips_of, learn_motion, rig_of
+
+
+def joined(puppet, limbs):
+    """The rig of a capture of one clip a limb."""
+    motions = [puppet.clip(limb, phase=number) for number, limb in enumerate(limbs)]
+    return puppet.rig(*(np.concatenate(rows) for rows in zip(*motions, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def rig(puppet):
+    """The puppet's rig, a frame in the middle of its second clip missing, clips of any numbers."""
+    whole = joined(puppet, puppet.LIMBS)
+    clips = 7 - 2 * np.repeat(np.arange(3), len(whole.frames) // 3)
+    keep = np.arange(len(whole.frames)) != len(whole.frames) // 2
+    rows = ("bone_transforms", "joint_rotations", "root_translations", "frames")
+    return replace(whole, **{name: getattr(whole, name)[keep] for name in rows}), clips[keep]
+
+
+def test_round_trip(rig):
+    motion = learn_motion(*rig, up=np.array([0, 0, 2.0]))
+    again = LearnedMotion.from_bytes(motion.to_bytes())
+    for field in fields(MotionDatabase):
+        one, other = (getattr(m.predictor.database, field.name) for m in (motion, again))
+        assert len(one) == len(other) if field.name == "parts" else np.array_equal(one, other)
+    assert again.joint_names == motion.joint_names and again.canonical_frame == motion.canonical_frame
+    assert np.array_equal(again.frames, motion.frames)
+
+
+def test_kernel_and_corrections_travel(puppet):
+    whole = joined(puppet, puppet.LIMBS * 2)
+    motion = learn_motion(whole, np.repeat(np.arange(6), whole.frame_count // 6))
+    assert motion.predictor.kernel is not None
+    again = LearnedMotion.from_bytes(motion.to_bytes())
+    database = motion.predictor.database
+    poses = database.rotations[:20].astype(float), database.root_translations[:20]
+    one, other = (m.predictor.predict(*poses) for m in (motion, again))
+    assert np.array_equal(one.rotations, other.rotations) and np.array_equal(one.offsets, other.offsets)
+
+
+def test_the_rig_comes_back(rig):
+    made, clips = rig
+    motion = learn_motion(*rig)
+    again = rig_of(motion, made.rest, made.indices, made.weights)
+    assert np.array_equal(again.frames, made.frames) and again.joint_names == made.joint_names
+    size = np.linalg.norm(np.ptp(made.rest, axis=0))
+    assert np.abs(again.bone_transforms - made.bone_transforms).max() < 1e-5 * size
+    dots = np.abs((again.joint_rotations * made.joint_rotations).sum(axis=-1))
+    assert dots.min() > 1 - 1e-6
+    assert np.array_equal(np.unique(clips, return_inverse=True)[1], clips_of(motion))
+
+
+def test_damage_is_one_sentence(rig):
+    packed = learn_motion(*rig).to_bytes()
+    with pytest.raises(RigError, match="damaged"):
+        LearnedMotion.from_bytes(packed[: len(packed) // 2])
+    with pytest.raises(RigError, match="61 bones and the learned motion has 11"):
+        made = rig[0]
+        rig_of(LearnedMotion.from_bytes(packed), made.rest, made.indices + 50, made.weights)
