@@ -142,15 +142,25 @@ class _Quadric:
 
 
 def _quadric(
-    stats: LbsStatistics, tree: KinematicTree, bone_joints: NDArray[np.integer], stiffness: float
+    stats: LbsStatistics,
+    tree: KinematicTree,
+    bone_joints: NDArray[np.integer],
+    stiffness: float,
+    offsets: F64 | None,
 ) -> _Quadric:
     design = pose_design(tree, bone_joints)
     gram, cross = design.T @ stats.gram @ design, stats.cross @ design
     mass = gram[-1, -1]
-    row, base = gram[:-1, -1] / mass, cross[..., -1] / mass
-    quadratic = gram[:-1, :-1] - mass * np.outer(row, row)
-    linear = cross[..., :-1] - mass * base[..., None] * row
-    energy = stats.energy - mass * np.einsum("fa,fa->f", base, base)
+    if offsets is None:
+        row, base = gram[:-1, -1] / mass, cross[..., -1] / mass
+        quadratic = gram[:-1, :-1] - mass * np.outer(row, row)
+        linear = cross[..., :-1] - mass * base[..., None] * row
+        energy = stats.energy - mass * np.einsum("fa,fa->f", base, base)
+    else:
+        row, base = np.zeros(len(gram) - 1), offsets
+        quadratic = gram[:-1, :-1].copy()
+        linear = cross[..., :-1] - base[..., None] * gram[:-1, -1]
+        energy = stats.energy + np.einsum("fa,fa->f", mass * base - 2 * cross[..., -1], base)
     quadratic += stiffness * stats.point_count * np.kron(_tree_laplacian(tree), np.eye(3))
     return _Quadric(quadratic, linear, energy, row, base)
 
@@ -173,6 +183,8 @@ def fit_poses(
     *,
     iterations: int = 30,
     stiffness: float = 1e-7,
+    free: NDArray[np.bool_] | None = None,
+    offsets: F64 | None = None,
     progress: Progress = no_progress,
 ) -> Poses:
     """Fit joint rotations and root translations of every frame to the points by inverse kinematics.
@@ -189,14 +201,17 @@ def fit_poses(
     tree : joints, in the statistics' units
     bone_joints : (B,) joint that carries each bone
     initial : (F, J, 3, 3) global rotations to start from, else `initial_rotations`
+    free : (J,) joints that may turn, the others keep their initial global rotations; None: all
+    offsets : (F, 3) where the root joint is, in the statistics' units; None: fitted
     """
     start = initial_rotations(stats, tree, bone_joints) if initial is None else initial
-    quadric = _quadric(stats, tree, bone_joints, stiffness)
-    rotations = np.empty_like(start)
-    for first in range(0, len(start), _FRAME_BLOCK):
+    quadric = _quadric(stats, tree, bone_joints, stiffness, offsets)
+    chosen = np.arange(3 * len(tree)) if free is None else np.flatnonzero(np.repeat(free, 3))
+    rotations = start.copy()
+    for first in range(0, len(start) if len(chosen) else 0, _FRAME_BLOCK):
         progress("Joint poses", first / len(start))
         block = slice(first, first + _FRAME_BLOCK)
-        rotations[block] = _levenberg_marquardt(quadric.take(block), start[block], iterations)
+        rotations[block] = _levenberg_marquardt(quadric.take(block), start[block], chosen, iterations)
     offsets = quadric.offset_base - _side_by_side(rotations) @ quadric.offset_row
     return Poses(rotations, offsets)
 
@@ -206,21 +221,26 @@ def _side_by_side(rotations: F64) -> F64:
     return np.moveaxis(rotations, 1, 2).reshape(len(rotations), 3, -1)
 
 
-def _levenberg_marquardt(quadric: _Quadric, rotations: F64, iterations: int) -> F64:
+def _levenberg_marquardt(
+    quadric: _Quadric, rotations: F64, chosen: NDArray[np.intp], iterations: int
+) -> F64:
     frames, joints = rotations.shape[:2]
     damping = np.full(frames, 1e-4)
     flat = _side_by_side(rotations)
     error = quadric.value(flat)
-    diagonal = np.arange(3 * joints)
+    diagonal = np.arange(len(chosen))
     active = np.arange(frames)
     for _ in range(iterations):
         part = quadric.take(active)
         gradient, hessian = _normal_equations(part, flat[active])
+        if len(chosen) < 3 * joints:
+            gradient, hessian = gradient[:, chosen], hessian[:, chosen[:, None], chosen]
         scale = np.einsum("fii->fi", hessian)
         floor = 1e-9 * scale.max(axis=1, keepdims=True) + 1e-300
         hessian[:, diagonal, diagonal] += damping[active, None] * scale + floor
-        step = -np.linalg.solve(hessian, gradient[..., None])[..., 0].reshape(-1, joints, 3)
-        turned = rotation_exp(step) @ rotations[active]
+        step = np.zeros((len(active), 3 * joints))
+        step[:, chosen] = -np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        turned = rotation_exp(step.reshape(-1, joints, 3)) @ rotations[active]
         candidate = _side_by_side(turned)
         new = part.value(candidate)
         better = new < error[active]
