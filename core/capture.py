@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from .cloud import GaussianCloud
 from .given_skeleton import GivenSkeleton
 
+_UP = {"y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0), "-y": (0.0, -1.0, 0.0)}
+
 
 @dataclass(frozen=True)
 class Capture:
@@ -56,6 +58,11 @@ class Capture:
     def point_count(self) -> int:
         """Number of points N."""
         return self.positions.shape[1]
+
+    @property
+    def up_direction(self) -> NDArray[np.float64] | None:
+        """Unit vector (3,) that points up in the capture's axes, None where unknown."""
+        return None if self.up is None else np.array(_UP[self.up])
 
     def take_frames(self, frames: NDArray[np.integer]) -> Capture:
         """Return the capture of some of its frames (indices (F',)), in the order given."""

@@ -127,7 +127,7 @@ def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
         load_cloud=lambda frame: frame_cloud(frames, rest, frame),
         faces=None if faces is None else np.array(faces, np.int32).reshape(-1, 3),
         fps=info["fps"],
-        up=info["up"] or None,
+        up=info["up"] or object.get(AXIS),
         notes=tuple(info["notes"]),
         clips=clips,
         clip_names=clip_names,

@@ -116,15 +116,14 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
     @staticmethod
     def work(state: tuple[Capture, Any], progress: Progress) -> NewRig:
         """Fit the rig and prepare the skin's gradients."""
-        from ..core.motion.learned import learn_from
+        from ..core.motion.learned import learn_motion
         from ..core.rigging.build import build_rig
         from ..core.skinning.skin import make_skin
 
-        capture, options = state
-        built = build_rig(capture, options, progress)
+        built = build_rig(*state, progress)
         rig = built.rig
         skin = make_skin(rig.rest, rig.indices, rig.weights, bone_count=rig.bone_count, progress=progress)
-        return NewRig(rig, skin, learn_from(rig, capture, progress), built.report)
+        return NewRig(rig, skin, learn_motion(rig, progress), built.report)
 
     def apply(self, context: bpy.types.Context, result: NewRig) -> None:
         """Add the armature and bind the splats to it."""

@@ -24,7 +24,6 @@ from .poses import captured_poses
 from .protocol import Split
 
 F32, F64, I64 = NDArray[np.float32], NDArray[np.float64], NDArray[np.intp]
-UPS = {"y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0), "-y": (0.0, -1.0, 0.0)}
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def training(capture: Capture, split: Split, rig: Rig) -> Training:
         rig, frames=frames.astype(np.int32), canonical_frame=int(split.train[rig.canonical_frame])
     )
     start = time.perf_counter()
-    database = build_database(placed, clips, np.array(UPS.get(capture.up or "y", UPS["y"])))
+    database = build_database(placed, clips, capture.up_direction)
     return Training(placed, capture.positions[frames], database, time.perf_counter() - start)
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capture import Capture
 from ..errors import RigError
 from ..progress import Progress, no_progress
 from ..rigging.rig import Rig
@@ -25,8 +24,6 @@ from .auto import AutoPredictor
 from .database import bone_transforms, build_database
 from .kernel import KernelModel
 
-# Direction that points up in the axes of a source.
-UP = {"y": np.array([0.0, 1, 0]), "z": np.array([0.0, 0, 1]), "-y": np.array([0.0, -1, 0])}
 _OPTIONAL = ("bone_affinity", "joint_bind")
 
 
@@ -92,26 +89,17 @@ class LearnedMotion:
         )
 
 
-def learn_motion(
-    rig: Rig,
-    clips: NDArray[np.integer] | None = None,
-    up: NDArray[np.floating] | None = None,
-    progress: Progress = no_progress,
-) -> LearnedMotion:
+def learn_motion(rig: Rig, progress: Progress = no_progress) -> LearnedMotion:
     """Learn how a rig's outer bones move with its skeleton, from its own captured poses.
 
-    Parameters
-    ----------
-    clips : (F,) motion each of the rig's poses belongs to; None: one motion
-    up : (3,) direction that points up in the capture's axes; None: y
-    progress : told of the fit of the kernel
+    Where the rig does not say what is up, y is.
 
     Raises
     ------
-    Cancelled : by `progress`
+    Cancelled : by `progress`, which is told of the fit of the kernel
     """
-    database = build_database(rig, clips, up)
-    order = np.lexsort((rig.frames, np.zeros(rig.frame_count) if clips is None else clips))
+    database = build_database(rig, rig.clips, rig.up)
+    order = np.lexsort((rig.frames, np.zeros(rig.frame_count) if rig.clips is None else rig.clips))
     frames = np.full(database.frame_count, -1, np.int32)
     frames[database.captured] = rig.frames[order]
     return LearnedMotion(
@@ -122,12 +110,6 @@ def learn_motion(
         rig.bone_affinity,
         rig.joint_bind,
     )
-
-
-def learn_from(rig: Rig, capture: Capture, progress: Progress = no_progress) -> LearnedMotion:
-    """`learn_motion` of a rig and the capture it was built from, with that capture's clips and up axis."""
-    clips = None if capture.clips is None else capture.clips[rig.frames]
-    return learn_motion(rig, clips, UP.get(capture.up or ""), progress)
 
 
 def rig_of(
@@ -171,14 +153,11 @@ def rig_of(
         canonical_frame=motion.canonical_frame,
         bone_affinity=motion.bone_affinity,
         joint_bind=motion.joint_bind,
+        clips=database.clips[rows],
+        up=database.up,
     )
     rig.check()
     return rig
-
-
-def clips_of(motion: LearnedMotion) -> NDArray[np.int32]:
-    """Motion each row of `rig_of` belongs to (F,), as the database numbers them."""
-    return motion.predictor.database.clips[_captured_rows(motion)]
 
 
 def _captured_rows(motion: LearnedMotion) -> NDArray[np.intp]:

@@ -133,6 +133,8 @@ def build_rig(
         canonical_frame=canonical,
         bone_affinity=skeleton.affinity.astype(np.float32),
         joint_bind=skeleton.bind,
+        clips=None if capture.clips is None else capture.clips[frames],
+        up=capture.up_direction,
     )
     rig.check()
     percent = 100 / (float(np.linalg.norm(np.ptp(rest.astype(np.float64), axis=0))) or 1.0)

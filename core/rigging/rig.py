@@ -36,6 +36,8 @@ class Rig:
         rows sum to 1; None where unknown
     joint_bind : (J, 3, 4) float64, of a rig on a skeleton the capture brought: rigid motion of each joint
         from that skeleton's own rest pose to the rig's (see `given_poses`); else None
+    clips : (F,) int32, motion each pose belongs to, as in `Capture`; None: all are one motion
+    up : (3,) float64, unit vector that points up; None where unknown
     """
 
     rest: NDArray[np.float32]
@@ -53,6 +55,8 @@ class Rig:
     canonical_frame: int
     bone_affinity: NDArray[np.float32] | None = None
     joint_bind: NDArray[np.float64] | None = None
+    clips: NDArray[np.int32] | None = None
+    up: NDArray[np.float64] | None = None
 
     @property
     def point_count(self) -> int:
@@ -95,10 +99,8 @@ class Rig:
             "root_translations": (f, 3),
             "frames": (f,),
         }
-        if self.bone_affinity is not None:
-            shapes["bone_affinity"] = (b, j)
-        if self.joint_bind is not None:
-            shapes["joint_bind"] = (j, 3, 4)
+        optional = {"bone_affinity": (b, j), "joint_bind": (j, 3, 4), "clips": (f,), "up": (3,)}
+        shapes |= {name: shape for name, shape in optional.items() if getattr(self, name) is not None}
         for name, shape in shapes.items():
             array = getattr(self, name)
             yield array.shape != shape, f"{name} has shape {array.shape}, expected {shape}"
@@ -117,3 +119,4 @@ class Rig:
 
 
 FIELDS = tuple(field.name for field in fields(Rig))
+OPTIONAL = tuple(field.name for field in fields(Rig) if field.default is None)

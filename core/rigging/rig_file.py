@@ -9,11 +9,10 @@ import numpy as np
 
 from ..atomic_npz import read_npz, write_npz
 from ..errors import RigError
-from .rig import FIELDS, Rig
+from .rig import FIELDS, OPTIONAL, Rig
 
 SCHEMA = "gaussianimate-rig"
 VERSION = 1
-_OPTIONAL = ("bone_affinity", "joint_bind")
 _TYPES = {
     "rest": np.float32,
     "indices": np.int32,
@@ -27,6 +26,8 @@ _TYPES = {
     "frames": np.int32,
     "bone_affinity": np.float32,
     "joint_bind": np.float64,
+    "clips": np.int32,
+    "up": np.float64,
 }
 
 
@@ -69,7 +70,7 @@ def load_rig(path: str | PathLike[str]) -> Rig:
     ------
     RigError : no such file, not a rig, of a newer version, or inconsistent; one sentence that names the file
     """
-    required = ("schema", "version", *(name for name in FIELDS if name not in _OPTIONAL))
+    required = ("schema", "version", *(name for name in FIELDS if name not in OPTIONAL))
     arrays = read_npz(path, "a rig", required)
     if str(arrays["schema"]) != SCHEMA:
         raise RigError(f"{path}: is not a rig but {arrays['schema']}.")

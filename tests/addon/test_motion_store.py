@@ -6,7 +6,7 @@ import pytest
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.core.errors import RigError
-from gaussianimate.core.motion.learned import learn_from
+from gaussianimate.core.motion.learned import learn_motion
 from gaussianimate.gaussianimate_addon import motion_store
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.motion_store import (
@@ -28,7 +28,7 @@ def learned(empty_scene):
     rig = make_rig(cloud)
     capture = make_capture(cloud, rig)
     object = create_capture_object(bpy.context, capture, capture.load_cloud(0), "y")
-    return object, apply_rig(bpy.context, object, rig, make_skin_of(rig), learn_from(rig, capture)), rig
+    return object, apply_rig(bpy.context, object, rig, make_skin_of(rig), learn_motion(rig)), rig
 
 
 def assert_is_the_rig(object, armature, rig):

@@ -7,7 +7,7 @@ import pytest
 
 from gaussianimate.core.errors import RigError
 from gaussianimate.core.motion.database import MotionDatabase
-from gaussianimate.core.motion.learned import LearnedMotion, clips_of, learn_motion, rig_of
+from gaussianimate.core.motion.learned import LearnedMotion, learn_motion, rig_of
 
 
 def joined(puppet, limbs):
@@ -23,11 +23,12 @@ def rig(puppet):
     clips = 7 - 2 * np.repeat(np.arange(3), len(whole.frames) // 3)
     keep = np.arange(len(whole.frames)) != len(whole.frames) // 2
     rows = ("bone_transforms", "joint_rotations", "root_translations", "frames")
-    return replace(whole, **{name: getattr(whole, name)[keep] for name in rows}), clips[keep]
+    few = {name: getattr(whole, name)[keep] for name in rows}
+    return replace(whole, **few, clips=clips[keep], up=np.array([0, 0, 1.0]))
 
 
 def test_round_trip(rig):
-    motion = learn_motion(*rig, up=np.array([0, 0, 2.0]))
+    motion = learn_motion(rig)
     again = LearnedMotion.from_bytes(motion.to_bytes())
     for field in fields(MotionDatabase):
         one, other = (getattr(m.predictor.database, field.name) for m in (motion, again))
@@ -38,7 +39,7 @@ def test_round_trip(rig):
 
 def test_kernel_and_corrections_travel(puppet):
     whole = joined(puppet, puppet.LIMBS * 2)
-    motion = learn_motion(whole, np.repeat(np.arange(6), whole.frame_count // 6))
+    motion = learn_motion(replace(whole, clips=np.repeat(np.arange(6), whole.frame_count // 6)))
     assert motion.predictor.kernel is not None
     again = LearnedMotion.from_bytes(motion.to_bytes())
     database = motion.predictor.database
@@ -48,21 +49,19 @@ def test_kernel_and_corrections_travel(puppet):
 
 
 def test_the_rig_comes_back(rig):
-    made, clips = rig
-    motion = learn_motion(*rig)
-    again = rig_of(motion, made.rest, made.indices, made.weights)
-    assert np.array_equal(again.frames, made.frames) and again.joint_names == made.joint_names
-    size = np.linalg.norm(np.ptp(made.rest, axis=0))
-    assert np.abs(again.bone_transforms - made.bone_transforms).max() < 1e-5 * size
-    dots = np.abs((again.joint_rotations * made.joint_rotations).sum(axis=-1))
+    again = rig_of(learn_motion(rig), rig.rest, rig.indices, rig.weights)
+    assert np.array_equal(again.frames, rig.frames) and again.joint_names == rig.joint_names
+    size = np.linalg.norm(np.ptp(rig.rest, axis=0))
+    assert np.abs(again.bone_transforms - rig.bone_transforms).max() < 1e-5 * size
+    dots = np.abs((again.joint_rotations * rig.joint_rotations).sum(axis=-1))
     assert dots.min() > 1 - 1e-6
-    assert np.array_equal(np.unique(clips, return_inverse=True)[1], clips_of(motion))
+    clips = [np.unique(each.clips, return_inverse=True)[1] for each in (rig, again)]
+    assert np.array_equal(*clips) and np.array_equal(again.up, rig.up)
 
 
 def test_damage_is_one_sentence(rig):
-    packed = learn_motion(*rig).to_bytes()
+    packed = learn_motion(rig).to_bytes()
     with pytest.raises(RigError, match="damaged"):
         LearnedMotion.from_bytes(packed[: len(packed) // 2])
     with pytest.raises(RigError, match="61 bones and the learned motion has 11"):
-        made = rig[0]
-        rig_of(LearnedMotion.from_bytes(packed), made.rest, made.indices + 50, made.weights)
+        rig_of(LearnedMotion.from_bytes(packed), rig.rest, rig.indices + 50, rig.weights)
