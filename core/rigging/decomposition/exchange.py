@@ -56,7 +56,7 @@ class Exchange:
 
     def trial(self, fit: Fit, count: int, banned: set[int], tick: Tick) -> tuple[Fit, list[int]]:
         """Return a refined fit with ``count`` bones traded, and the candidates that came in."""
-        incoming = self._best_incoming(self.gains(fit), count, banned)
+        incoming = self.best_incoming(self.gains(fit), count, banned)
         outgoing = np.argsort(self.costs(fit), kind="stable")[: len(incoming)]
         bones, weights = without_bones(self.motion, fit, outgoing)
         bones = np.concatenate([bones, self.candidates[incoming]])
@@ -64,7 +64,7 @@ class Exchange:
         start = fit_to_bones(self.motion, bones, self.influences, weights, tick)
         return refine(self.motion, start, self.influences, self.rounds_per_trial, tick), incoming
 
-    def _best_incoming(self, gains: F64, count: int, banned: set[int]) -> list[int]:
+    def best_incoming(self, gains: F64, count: int, banned: set[int]) -> list[int]:
         """Return up to ``count`` candidates that together gain most, picked greedily."""
         best = np.zeros(len(gains))
         chosen: list[int] = []

@@ -35,18 +35,19 @@ def find_bones(
     clusters = cluster(few, max_bones, progress)
     if len(clusters.bones) == 1:
         return still
-    work = _Work(motion, progress)
+    work = Work(motion, progress)
     fit = refine(few, fit_to_bones(few, clusters.bones, influences), influences, work.rounds, work.tick)
     exchange = Exchange(few, clusters.candidates, influences, work.rounds_per_trial)
     fit = exchange.search(fit, work.trials, work.tick)
     fit = refine(few, fit, influences, work.settle_rounds, work.tick, SETTLED)
     work.enter_final()
-    fit = refine(motion, _carry_over(fit, motion, influences), influences, work.final_rounds, work.tick)
+    fit = fit_to_bones(motion, carry_over(fit, motion), influences)
+    fit = refine(motion, fit, influences, work.final_rounds, work.tick)
     progress("SSDR", 1.0)
     return fit.bones
 
 
-class _Work:
+class Work:
     """How many rounds each step of the fit gets, and how far it is.
 
     Small captures settle in few rounds, and a round of them is mostly overhead: effort grows with the data.
@@ -75,27 +76,29 @@ class _Work:
 
 def _thin(motion: MotionMatrix) -> MotionMatrix:
     """Return the points and frames to search on."""
-    return motion.take(_search_points(motion)).take_frames(_search_frames(motion))
+    return motion.take(search_points(motion)).take_frames(search_frames(motion))
 
 
-def _search_points(motion: MotionMatrix) -> NDArray[np.intp]:
+def search_points(motion: MotionMatrix) -> NDArray[np.intp]:
+    """Return the rows of the points to search on."""
     return stratified_subset(motion.points, SEARCH_POINTS)
 
 
-def _search_frames(motion: MotionMatrix) -> NDArray[np.intp]:
+def search_frames(motion: MotionMatrix) -> NDArray[np.intp]:
+    """Return the frames to search on."""
     chosen = min(motion.frame_count, SEARCH_FRAMES)
     return np.arange(chosen) * motion.frame_count // chosen
 
 
-def _carry_over(fit: Fit, motion: MotionMatrix, influences: int) -> Fit:
-    """Return the fit of the searched points and frames, extended to all those of ``motion``.
+def carry_over(fit: Fit, motion: MotionMatrix) -> F64:
+    """Return the bones (B, 4, 3F) of the searched points and frames, extended to all those of ``motion``.
 
     Frames that were left out start from the nearest one searched.
     """
-    frames = _search_frames(motion)
+    frames = search_frames(motion)
     nearest = np.searchsorted((frames[1:] + frames[:-1]) / 2, np.arange(motion.frame_count))
     bones = fit.bones.reshape(len(fit.bones), 4, -1, 3)[:, :, nearest].reshape(len(fit.bones), 4, -1)
-    solver = BoneSolver(motion.take(_search_points(motion)), fit.weights)
+    solver = BoneSolver(motion.take(search_points(motion)), fit.weights)
     for _ in range(CARRY_SWEEPS):
         bones = solver.sweep(bones)
-    return fit_to_bones(motion, bones, influences)
+    return bones

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...progress import Progress, no_progress
 from .poses import Poses
-from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error, with_ends
+from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error, with_ends, with_new
 from .tree import KinematicTree, parents_first
 
 F64 = NDArray[np.float64]
@@ -140,6 +140,7 @@ def _with_joint(body: Body, fit: SkeletonFit, joint: int, group: Mask) -> tuple[
         bone_joints=rank[binding].astype(np.int32),
         affinity=affinity[:, order],
         poses=Poses(np.concatenate(rotations, axis=1)[:, order], fit.poses.offsets),
+        origins=None if (origins := with_new(fit.origins)) is None else origins[order],
     )
     return with_ends(body, grown), int(rank[len(tree)])
 
@@ -205,4 +206,5 @@ def _with_bridge(fit: SkeletonFit, joint: int) -> SkeletonFit:
         bone_joints=np.where(fit.bone_joints >= joint, fit.bone_joints + 1, fit.bone_joints).astype(np.int32),
         affinity=np.insert(fit.affinity, joint, 0, axis=1),
         poses=Poses(rotations, fit.poses.offsets),
+        origins=None if fit.origins is None else np.insert(fit.origins, joint, -1),
     )

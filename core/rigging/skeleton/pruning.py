@@ -31,7 +31,8 @@ def prune(
 ) -> SkeletonFit:
     """Remove, cheapest first, the joints whose own rotation buys too little; ends stay for `tidy`.
 
-    The first joint of a limb stays though the capture never turned it: the next pose may.
+    The first joint of a limb stays though the capture never turned it: the next pose may. So do those of an
+    earlier skeleton.
     No removal takes the RMS error over `limit` (of the diagonal); within it joints that carry no bone go, and
     patches: skin bones carry those, an animator has no use for them.
     """
@@ -39,7 +40,7 @@ def prune(
     most = stats.point_count * len(stats.energy) * limit**2
     start = len(fit.tree)
     base, costs = _removal_costs(stats, fit)
-    while np.isfinite(costs := np.where(limb_roots(body, fit), np.inf, costs)).any():
+    while np.isfinite(costs := np.where(limb_roots(body, fit) | fit.held, np.inf, costs)).any():
         progress("Skeleton", 1 - np.isfinite(costs).sum() / start)
         joint = int(np.argmin(costs))
         trial = improve(body, without_joint(fit, joint), iterations=3)
@@ -106,13 +107,13 @@ def tidy(body: Body, fit: SkeletonFit) -> SkeletonFit:
         fit = without_joint(fit, joint)
     positions = fit.tree.positions.copy()
     counts = fit.tree.child_counts
-    for joint in np.flatnonzero(counts[1:] == 0) + 1:
+    ends = (counts == 0) & (fit.tree.parents >= 0) & ~fit.held
+    for joint in np.flatnonzero(ends):
         parent = fit.tree.parents[joint]
         mine = fit.bone_joints == parent
         if counts[parent] == 1 and mine.any():
             positions[joint] = body.shapes.tip(mine, positions[parent])
-    ends = counts == 0
-    if len(positions) > 1:
+    if ends.any():
         positions[ends] = body.interior.pull_inside(positions[ends])
     return replace(fit, tree=replace(fit.tree, positions=positions))
 
@@ -127,7 +128,7 @@ def _needless_end(fit: SkeletonFit) -> int | None:
     lengths = np.linalg.norm(tree.positions - tree.positions[np.maximum(tree.parents, 0)], axis=1)
     within = tree.ancestry()
     needless = []
-    for joint in np.flatnonzero(ends[1:]) + 1:
+    for joint in np.flatnonzero(ends & ~fit.held & (tree.parents >= 0)):
         siblings = np.flatnonzero((tree.parents == tree.parents[joint]) & (np.arange(len(tree)) != joint))
         if not len(siblings):
             continue

@@ -72,6 +72,8 @@ class SkeletonFit:
     curve node
     bone_joints : (B,) joint that carries each bone; affinity : (B, J)
     poses : of the frames fitted
+    origins : (J,) joint of an earlier skeleton that each is, -1 where it is new: the former keep their place
+        and are not removed; None: all are free
     """
 
     tree: KinematicTree
@@ -79,6 +81,12 @@ class SkeletonFit:
     bone_joints: NDArray[np.int32]
     affinity: F64
     poses: Poses
+    origins: NDArray[np.int32] | None = None
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """(J,) joints of an earlier skeleton."""
+        return np.zeros(len(self.tree), bool) if self.origins is None else self.origins >= 0
 
     def transforms(self) -> F64:
         """(F, J, 3, 4) rest -> posed."""
@@ -115,6 +123,7 @@ def improve(body: Body, fit: SkeletonFit, rounds: int = 1, iterations: int = 4) 
         distance = np.linalg.norm(away, axis=1, keepdims=True)
         positions[1:] = (anchors + away * np.minimum(1, FARTHEST / np.maximum(distance, 1e-12)))[1:]
         positions[1:] = body.interior.pull_inside(positions[1:])
+        positions[fit.held] = fit.tree.positions[fit.held]
         tree = replace(fit.tree, positions=positions)
         poses = fit_poses(body.stats, tree, binding, fit.poses.rotations, iterations=iterations)
         fit = replace(fit, tree=tree, bone_joints=binding, poses=poses)
@@ -172,7 +181,13 @@ def with_ends(body: Body, fit: SkeletonFit) -> SkeletonFit:
         bone_joints=fit.bone_joints,
         affinity=np.pad(fit.affinity, ((0, 0), (0, len(bare)))),
         poses=replace(fit.poses, rotations=np.concatenate([rotations, rotations[:, bare]], axis=1)),
+        origins=with_new(fit.origins, len(bare)),
     )
+
+
+def with_new(origins: NDArray[np.int32] | None, count: int = 1) -> NDArray[np.int32] | None:
+    """Origins with those of ``count`` new joints at the end."""
+    return None if origins is None else np.pad(origins, (0, count), constant_values=-1)
 
 
 def without_joint(fit: SkeletonFit, joint: int) -> SkeletonFit:
@@ -184,4 +199,5 @@ def without_joint(fit: SkeletonFit, joint: int) -> SkeletonFit:
         bone_joints=renumber[fit.bone_joints].astype(np.int32),
         affinity=merge_affinity(fit.affinity, renumber),
         poses=replace(fit.poses, rotations=np.delete(fit.poses.rotations, joint, axis=1)),
+        origins=None if fit.origins is None else np.delete(fit.origins, joint),
     )
