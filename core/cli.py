@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from .errors import FormatError, GaussiAnimateError, RigError
 from .evaluate.command import add_evaluate
 from .peak_memory import peak_memory_mb
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from .rigging.motion_file import Motion
+    from .rigging.rig import Rig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         help="replay frames A to B - 1 of the capture, as in Python",
     )
     source.add_argument("--motion", metavar="MOTION.npz", help="rotations [F,J,4], root_translation [F,3]")
+    _add_secondary(pose)
     pose.add_argument("-o", "--output", required=True, metavar="OUT.npz")
     pose.set_defaults(run=_pose)
 
@@ -86,11 +92,22 @@ def _parser() -> argparse.ArgumentParser:
     bake.add_argument("rig", metavar="RIG.npz")
     bake.add_argument("--cloud", required=True, metavar="CLOUD.ply", help="splats of the rest pose")
     bake.add_argument("--motion", required=True, metavar="MOTION.npz")
+    _add_secondary(bake)
     bake.add_argument("-o", "--output", required=True, metavar="DIR")
     bake.set_defaults(run=_bake)
 
     add_evaluate(commands, _console_progress)
     return parser
+
+
+def _add_secondary(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--secondary",
+        choices=("off", "auto", "match", "kernel", "full"),
+        default="off",
+        help="how outer bones answer new poses: rigid to their joints (off, default), or with the motion "
+        "they had in the capture (auto; match and full: by its nearest stretches, kernel: by regression)",
+    )
 
 
 def _frame_range(text: str) -> tuple[int | None, int | None]:
@@ -173,7 +190,7 @@ def _rig(options: argparse.Namespace) -> None:
 def _pose(options: argparse.Namespace) -> None:
     from .atomic_npz import keep_inputs, write_npz
     from .rigging.motion_file import load_motion
-    from .rigging.posing import outer_bone_transforms, posed_points
+    from .rigging.posing import posed_points
     from .rigging.rig_file import load_rig
 
     keep_inputs(options.output, filter(None, (options.rig, options.motion)))
@@ -181,7 +198,7 @@ def _pose(options: argparse.Namespace) -> None:
     arrays: dict[str, NDArray] = {}
     if options.motion:
         motion = load_motion(options.motion, rig)
-        transforms = outer_bone_transforms(rig, motion.rotations, motion.root_translations)
+        transforms = _transforms(rig, motion, options.secondary)
         fps = motion.fps or rig.fps
     else:
         rows = _rows_of_frames(rig.frames, options.frames)
@@ -194,6 +211,26 @@ def _pose(options: argparse.Namespace) -> None:
         options.output, {"vertices": vertices, "fps": np.array(fps, np.float64), **arrays}, compress=False
     )
     print(f"{len(vertices)} frames of {rig.point_count} points written to {options.output}", file=sys.stderr)
+
+
+def _transforms(rig: Rig, motion: Motion, secondary: Any) -> NDArray[np.float64]:
+    """Outer bones (F, B, 3, 4) under a motion of the joints."""
+    if secondary == "off":
+        from .rigging.posing import outer_bone_transforms
+
+        return outer_bone_transforms(rig, motion.rotations, motion.root_translations)
+    from .motion.database import build_database
+    from .motion.predict import predict
+
+    database = build_database(rig, rig.clips, rig.up)
+    return predict(
+        database,
+        motion.rotations,
+        motion.root_translations,
+        secondary,
+        fps=motion.fps,
+        progress=_console_progress(),
+    )
 
 
 def _rows_of_frames(frames: NDArray[np.int32], bounds: tuple[int | None, int | None]) -> NDArray[np.intp]:
@@ -212,7 +249,7 @@ def _bake(options: argparse.Namespace) -> None:
     from .deform.deform import deform_cloud
     from .formats import read_cloud, write_sequence
     from .rigging.motion_file import load_motion
-    from .rigging.posing import outer_bone_transforms, rows_for_cloud
+    from .rigging.posing import rows_for_cloud
     from .rigging.rig_file import load_rig
     from .skinning.skin import make_skin
 
@@ -226,7 +263,7 @@ def _bake(options: argparse.Namespace) -> None:
     cloud, notes = read_cloud(options.cloud)
     rows = rows_for_cloud(rig, cloud.positions, options.cloud)
     skin = make_skin(cloud.positions, rig.indices[rows], rig.weights[rows], bone_count=rig.bone_count)
-    transforms = outer_bone_transforms(rig, motion.rotations, motion.root_translations)
+    transforms = _transforms(rig, motion, options.secondary)
     count = len(transforms)
     posed = (deform_cloud(cloud, skin, pose) for pose in transforms)
     _, left_out = write_sequence(

@@ -99,6 +99,20 @@ def test_pose_follows_a_motion_and_rest_is_rest(rig, folder):
         assert np.abs(posed["vertices"][2] - rest).max() > 0.1
 
 
+@pytest.mark.parametrize("secondary", ["auto", "match", "full"])
+def test_secondary_motion_brings_a_captured_motion_back(rig, folder, secondary):
+    with np.load(rig.path) as made:
+        motion = {"rotations": made["joint_rotations"], "root_translation": made["root_translations"]}
+    np.savez(folder / "again.npz", **motion)
+    command = ["pose", str(rig.path), "--motion", str(folder / "again.npz"), "-o", str(folder / "out.npz")]
+    assert main([*command, "--secondary", secondary]) == 0
+    answered = np.load(folder / "out.npz")["vertices"]
+    assert main(["pose", str(rig.path), "--frames", ":", "-o", str(folder / "out.npz")]) == 0
+    captured = np.load(folder / "out.npz")["vertices"]
+    size = np.linalg.norm(np.ptp(captured[0], axis=0))
+    assert np.sqrt(((answered - captured) ** 2).sum(axis=-1).mean()) < 1e-3 * size
+
+
 def test_bake_writes_the_posed_splats(rig, folder):
     with np.load(rig.path) as file:
         joints, rest = len(file["joint_parents"]), file["rest"]
