@@ -43,7 +43,10 @@ def replay_action(
     frames = start + rig.frames * step
     joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
     motions = joint_motions(rig)
-    action, bag = _new_action(armature)
+    action, bag = new_action(armature, f"{armature.name} replay")
+    action[MADE_HERE] = True
+    animation = armature.animation_data_create()
+    animation.action, animation.action_slot = action, action.slots[0]
     for bone in joints:
         j = bone[JOINT]
         parent = int(rig.joint_parents[j])
@@ -52,11 +55,11 @@ def replay_action(
             if parent < 0
             else affine_multiply(affine_inverse(motions[:, parent]), motions[:, j])
         )
-        _key_bone(bag, bone, frames, local, location=parent < 0)
+        key_bone(bag, bone, frames, local, location=parent < 0)
     for b, bone in enumerate(skin):
         carrier = motions[:, rig.bone_joints[b]]
         local = affine_multiply(affine_inverse(carrier), rig.bone_transforms[:, b])
-        _key_bone(bag, bone, frames, local, location=True)
+        key_bone(bag, bone, frames, local, location=True)
     return action
 
 
@@ -72,17 +75,17 @@ def joint_motions(rig: Rig) -> F64:
     )
 
 
-def _new_action(armature: bpy.types.Object) -> tuple[bpy.types.Action, bpy.types.ActionChannelbag]:
-    action = bpy.data.actions.new(f"{armature.name} replay")
-    action[MADE_HERE] = True
+def new_action(
+    armature: bpy.types.Object, name: str
+) -> tuple[bpy.types.Action, bpy.types.ActionChannelbag]:
+    """Make an action with one slot for the armature, not played yet; returns it and where its curves go."""
+    action = bpy.data.actions.new(name)
     slot = action.slots.new(id_type="OBJECT", name=armature.name)
-    strip: Any = action.layers.new("Replay").strips.new(type="KEYFRAME")
-    animation = armature.animation_data_create()
-    animation.action, animation.action_slot = action, slot
+    strip: Any = action.layers.new("Layer").strips.new(type="KEYFRAME")
     return action, strip.channelbag(slot, ensure=True)
 
 
-def _key_bone(
+def key_bone(
     bag: bpy.types.ActionChannelbag, bone: bpy.types.Bone, frames: F64, motion: F64, location: bool
 ) -> None:
     """Key a bone so that, in its parent's rest frame, it moves by ``motion`` (F, 3, 4) in armature axes."""
@@ -90,12 +93,13 @@ def _key_bone(
     basis = affine_multiply(affine_multiply(affine_inverse(rest), motion), rest)
     frames, places, turns = _on_whole_frames(frames, basis[..., 3], matrix_to_quaternion(basis[..., :3]))
     path = f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"]'
-    _add_curves(bag, f"{path}.rotation_quaternion", bone.name, frames, turns)
+    add_curves(bag, f"{path}.rotation_quaternion", bone.name, frames, turns)
     if location:
-        _add_curves(bag, f"{path}.location", bone.name, frames, places)
+        add_curves(bag, f"{path}.location", bone.name, frames, places)
 
 
-def _add_curves(bag: bpy.types.ActionChannelbag, path: str, group: str, frames: F64, values: F64) -> None:
+def add_curves(bag: bpy.types.ActionChannelbag, path: str, group: str, frames: F64, values: F64) -> None:
+    """Add linear curves of values (F, K), one an index of the path, with keys at frames (F,)."""
     kinds: Any = bpy.types.Keyframe.bl_rna.properties["interpolation"]
     linear = kinds.enum_items["LINEAR"].value
     for index in range(values.shape[1]):

@@ -1,0 +1,1 @@
+"""Motion of another skeleton on this one: which bone is which, and the transfer. No Blender needed."""

@@ -1,0 +1,226 @@
+"""How two skeletons at rest lie to each other: turn, size, and how limbs must bend from one to the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..rigging.kabsch import kabsch
+from .skeleton import RestSkeleton
+
+F64 = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+SNAP = np.cos(np.radians(25.0))  # axes that lie closer than this are meant to be the same
+FLAT = 0.08  # smallest spread of the bones across, of the largest, that tells how they are turned
+GROUND = 0.14  # of the height: bones whose heads lie lower stand on the ground
+SLOPE = np.sin(np.radians(30.0))  # feet that rise by less from one rest pose to the other are both flat
+FAN = np.cos(np.radians(30.0))  # branches that agree better than this turn together
+
+
+@dataclass(frozen=True)
+class BonePairs:
+    """P mapped bones, parents before children.
+
+    targets, sources : (P,) bones of either skeleton
+    parents : (P,) the nearest pair above in the target, -1 where there is none
+    """
+
+    targets: Ints
+    sources: Ints
+    parents: Ints
+
+    @classmethod
+    def make(cls, target: RestSkeleton, bone_map: NDArray[np.integer]) -> BonePairs:
+        """Return the pairs of ``bone_map`` (T,): for each target bone its source bone, or -1."""
+        targets = np.flatnonzero(np.asarray(bone_map) >= 0)
+        places = {bone: pair for pair, bone in enumerate(targets.tolist())}
+        parents = []
+        for bone in targets.tolist():
+            above = int(target.parents[bone])
+            while above >= 0 and above not in places:
+                above = int(target.parents[above])
+            parents.append(places.get(above, -1))
+        return cls(targets, np.asarray(bone_map)[targets].astype(np.intp), np.array(parents, np.intp))
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def children(self, pair: int) -> list[int]:
+        """Pairs right below one."""
+        return np.flatnonzero(self.parents == pair).tolist()
+
+    @property
+    def top(self) -> int:
+        """The pair that carries the most others: where the whole body moves."""
+        carried = np.ones(len(self), int)
+        for pair in range(len(self) - 1, -1, -1):
+            if self.parents[pair] >= 0:
+                carried[self.parents[pair]] += carried[pair]
+        return int(np.argmax(np.where(self.parents < 0, carried, 0)))
+
+
+def align_axes(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs) -> F64:
+    """Return the rotation (3, 3) from the source's axes to the target's that lays one body on the other.
+
+    The best rotation of the mapped heads (Kabsch 1976), then turned so that axes which nearly coincide do: other
+    proportions or bent arms must not tilt the body. Where the heads lie on a line, up stays up.
+    """
+    if len(pairs) < 2:
+        return _from_world(target, source)
+    points = [
+        _spread(skeleton.heads[bones])
+        for skeleton, bones in ((target, pairs.targets), (source, pairs.sources))
+    ]
+    weights = _edge_lengths(points[0], pairs)
+    covariance = points[1].T @ (weights[:, None] * points[0])
+    strength = np.linalg.svd(covariance, compute_uv=False)
+    if strength[1] < FLAT * strength[0]:
+        return _from_world(target, source)
+    return _snap(kabsch(covariance))
+
+
+def _from_world(target: RestSkeleton, source: RestSkeleton) -> F64:
+    return target.world.T @ source.world
+
+
+def _spread(points: F64) -> F64:
+    """Points about their middle, in units of their spread."""
+    points = points - points.mean(axis=0)
+    return points / max(float(np.sqrt((points**2).sum(axis=1).mean())), 1e-12)
+
+
+def _edge_lengths(points: F64, pairs: BonePairs) -> F64:
+    """Weights (P,): the length to the pair above, so that a hand's many fingers count as little as they are."""
+    lengths = np.linalg.norm(points - points[pairs.parents], axis=1)
+    lengths[pairs.parents < 0] = 1.0
+    return lengths + 1e-9
+
+
+def _snap(turn: F64) -> F64:
+    """Turn on so that the axis nearest to one of the other's axes lies on it, and then another about it."""
+    held = None
+    for _ in range(2):
+        source, target = np.unravel_index(np.argmax(_off(np.abs(turn.T), held)), (3, 3))
+        wanted = np.zeros(3)
+        wanted[target] = np.sign(turn[target, source])
+        if abs(turn[target, source]) < SNAP:
+            break
+        turn = minimal_rotation(turn[:, source], wanted) @ turn
+        held = source, target
+    return turn
+
+
+def _off(nearness: F64, held: tuple[np.intp, np.intp] | None) -> F64:
+    """Nearness (3, 3) of source to target axes, without those of the pair that is held."""
+    if held is not None:
+        nearness = nearness.copy()
+        nearness[held[0]], nearness[:, held[1]] = -1, -1
+    return nearness
+
+
+def minimal_rotation(a: F64, b: F64) -> F64:
+    """Return the smallest rotations (..., 3, 3) that take directions a (..., 3) to b (..., 3), of any length.
+
+    Where they are opposite, half a turn about any axis across.
+    """
+    a, b = _unit(a), _unit(b)
+    cross, dot = np.cross(a, b), (a * b).sum(axis=-1)
+    skew = np.zeros((*dot.shape, 3, 3))
+    x, y, z = np.moveaxis(cross, -1, 0)
+    skew[..., 0, 1], skew[..., 0, 2], skew[..., 1, 2] = -z, y, -x
+    skew[..., 1, 0], skew[..., 2, 0], skew[..., 2, 1] = z, -y, x
+    opposite = dot < -1 + 1e-12
+    turn = np.eye(3) + skew + skew @ skew / (1 + np.where(opposite, 0, dot))[..., None, None]
+    if opposite.any():
+        across = _unit(np.cross(a, np.eye(3)[np.abs(a).argmin(axis=-1)]))
+        half = 2 * across[..., :, None] * across[..., None, :] - np.eye(3)
+        turn = np.where(opposite[..., None, None], half, turn)
+    return turn
+
+
+def _unit(vectors: F64) -> F64:
+    vectors = np.asarray(vectors, np.float64)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def limb_size(skeleton: RestSkeleton, up: F64, bones: Ints, top: int) -> float:
+    """Height of the bone that carries the body over the lowest mapped one: the length of the legs it has."""
+    heights = skeleton.heads[bones] @ up
+    return float(heights[top] - heights.min())
+
+
+def size_ratio(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, turn: F64) -> float:
+    """Return how much longer the target's steps are: ratio of leg lengths, of whole sizes where it has none."""
+    up = target.up
+    lengths = (
+        limb_size(target, up, pairs.targets, pairs.top),
+        limb_size(source, turn.T @ up, pairs.sources, pairs.top),
+    )
+    spreads = [
+        float(np.linalg.norm(np.ptp(skeleton.heads[bones], axis=0)))
+        for skeleton, bones in ((target, pairs.targets), (source, pairs.sources))
+    ]
+    if all(length > 0.1 * spread for length, spread in zip(lengths, spreads, strict=True)):
+        return lengths[0] / lengths[1]
+    return spreads[0] / spreads[1] if min(spreads) > 1e-9 else 1.0
+
+
+def on_ground(skeleton: RestSkeleton, up: F64, bones: Ints) -> NDArray[np.bool_]:
+    """Return which of the bones (P,) stand on the ground at rest."""
+    heights = skeleton.heads @ up
+    low, high = heights.min(), heights.max()
+    return heights[bones] < low + GROUND * (high - low)
+
+
+def rest_corrections(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, turn: F64) -> F64:
+    """Return the rotations (P, 3, 3), in the target's axes, that pose it like the source's rest pose.
+
+    A limb is bent from its root to its end so that each bone points to the next mapped bone as the source's does,
+    with the twist that the bone above already has. Where several limbs branch off, the bone turns with them only
+    where they spread alike in both, as fingers do. Feet only turn about up: they stay as flat on the ground
+    as they are, unless one of the two is lifted.
+    """
+    up = target.up
+    feet = on_ground(target, up, pairs.targets) & on_ground(source, turn.T @ up, pairs.sources)
+    corrections = np.tile(np.eye(3), (len(pairs), 1, 1))
+    for pair in range(len(pairs)):
+        above = pairs.parents[pair]
+        carried = corrections[above] if above >= 0 else np.eye(3)
+        mine, theirs = _directions(target, source, pairs, pair, turn)
+        if feet[pair] and (len(mine) != 1 or abs((mine[0] - theirs[0]) @ up) < SLOPE):
+            corrections[pair] = _turn_about(up, mine, theirs)
+        else:
+            corrections[pair] = _bend(mine @ carried.T, theirs, above >= 0) @ carried
+    return corrections
+
+
+def _directions(
+    target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, pair: int, turn: F64
+) -> tuple[F64, F64]:
+    """Unit directions (C, 3) to the pairs right below: the target's, and the source's in the target's axes."""
+    below = pairs.children(pair)
+    mine = target.heads[pairs.targets[below]] - target.heads[pairs.targets[pair]]
+    theirs = (source.heads[pairs.sources[below]] - source.heads[pairs.sources[pair]]) @ turn.T
+    lengths = [np.linalg.norm(each, axis=1) for each in (mine, theirs)]
+    long = (lengths[0] > 1e-6 * lengths[0].max(initial=0)) & (lengths[1] > 1e-6 * lengths[1].max(initial=0))
+    return _unit(mine[long]), _unit(theirs[long])
+
+
+def _bend(mine: F64, theirs: F64, inside: bool) -> F64:
+    if len(mine) == 1:
+        return minimal_rotation(mine[0], theirs[0])
+    if len(mine) > 2 and inside:
+        turn = kabsch(mine.T @ theirs)
+        if ((mine @ turn.T) * theirs).sum(axis=1).min() > FAN:
+            return turn
+    return np.eye(3)
+
+
+def _turn_about(up: F64, mine: F64, theirs: F64) -> F64:
+    if len(mine) != 1:
+        return np.eye(3)
+    flat = [each[0] - (each[0] @ up) * up for each in (mine, theirs)]
+    return minimal_rotation(*flat) if min(np.linalg.norm(each) for each in flat) > 0.3 else np.eye(3)
