@@ -60,6 +60,13 @@ class LbsStatistics:
             self.scale,
         )
 
+    def to_units(self, transforms: F64, frames: NDArray[np.integer] | slice = slice(None)) -> F64:
+        """Return transforms (F, K, 3, 4) from rest to ``frames``, given in metres, in these units."""
+        motion = transforms[frames].copy()
+        motion[..., 3] += motion[..., :3] @ self.center - self.frame_centers[frames, None]
+        motion[..., 3] /= self.scale
+        return motion
+
 
 def lbs_statistics(
     rest: NDArray[np.floating],
@@ -93,3 +100,24 @@ def lbs_statistics(
         flat = np.moveaxis(y, 1, 0).reshape(n, -1)  # (N, 3 f)
         cross[block] = (phi.T @ flat).reshape(4 * bone_count, -1, 3).transpose(1, 2, 0)
     return LbsStatistics(gram, cross, energy, n, center, frame_centers, scale)
+
+
+def replay_statistics(
+    rest: NDArray[np.floating],
+    transforms: NDArray[np.floating],
+    indices: NDArray[np.integer],
+    weights: NDArray[np.floating],
+) -> LbsStatistics:
+    """The statistics of the frames that the bones' own transforms (F, B, 3, 4) show, without making them."""
+    frames, bones = np.asarray(transforms, np.float64), transforms.shape[1]
+    empty = lbs_statistics(rest, np.zeros((0, len(rest), 3)), indices, weights, bones)
+    local = frames.copy()
+    local[..., 3] = (frames[..., :3] @ empty.center + frames[..., 3]) / empty.scale
+    flat = np.moveaxis(local, 1, 2).reshape(len(frames), 3, 4 * bones)
+    means = flat @ empty.gram[:, 3::4].sum(axis=1) / empty.point_count  # (F, 3): sum_b w_b = 1
+    flat[..., 3::4] -= means[..., None]
+    cross = flat @ empty.gram
+    energy = np.einsum("fai,fai->f", cross, flat)
+    return LbsStatistics(
+        empty.gram, cross, energy, empty.point_count, empty.center, means * empty.scale, empty.scale
+    )

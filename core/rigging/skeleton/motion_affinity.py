@@ -50,7 +50,7 @@ def motion_affinity(
         block = slice(first, first + BLOCK)
         points = np.asarray(rest[block], np.float64)
         cost = _squared_misses(points, positions[few, block], motions[few])
-        cost += ASIDE**2 * (_segment_distances(points, tree) ** 2 + slides**2)
+        cost += ASIDE**2 * (segment_distances(points, tree) ** 2 + slides**2)
         indices, weights = skin.indices[block], skin.weights[block]
         for bone, weight in zip(indices.T, weights.T, strict=True):
             np.add.at(affinity, (bone, cost.argmin(axis=1)), weight)
@@ -90,7 +90,7 @@ def _squared_misses(points: F64, frames: NDArray[np.floating], motions: F64) -> 
     return np.maximum(cost + (target**2).sum(axis=(0, 2))[:, None], 0) / count
 
 
-def _segment_distances(points: F64, tree: KinematicTree) -> F64:
+def segment_distances(points: F64, tree: KinematicTree) -> F64:
     """Distance (N, J) of points to the segments from each joint to its children; an end is a point."""
     distances = np.linalg.norm(points[:, None] - tree.positions, axis=-1)
     for joint, parent in enumerate(tree.parents):
