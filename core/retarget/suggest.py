@@ -1,0 +1,109 @@
+"""Which source bone moves which target bone: suggested from names, and from how both bodies are built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bone_names import BoneName, name_similarity, read_names
+from .geometry import body_plan, similarity
+from .skeleton import RestSkeleton
+
+F64 = NDArray[np.float64]
+
+NAMES = 0.75  # share of names in the likeness of two bones whose names tell something
+LEAST = 0.35  # likeness below which no source bone is suggested
+AHEAD = 0.25  # lead over the next best source bone that makes a suggestion sure
+SURE = 0.7  # likeness of names that says more than the trees do
+UPRIGHT, STANDS_SO = 0.15, 0.03  # by which the likeness of bodies counts more as they stand in the scene
+
+
+@dataclass(frozen=True)
+class BoneSuggestion:
+    """source : index of the source bone, -1 for none; confidence : 0..1, 0 for none"""
+
+    source: int
+    confidence: float
+
+
+def suggest_bone_map(target: RestSkeleton, source: RestSkeleton) -> list[BoneSuggestion]:
+    """Suggest a source bone for every target bone.
+
+    Bones are alike in name (`bone_names`) and in where they lie in the upright bodies, scaled to one height
+    (`geometry`); which way the source lies is tried in quarter turns. Of all maps that keep who is above whom
+    in both trees the one that is most alike in sum is sought: an optimal assignment (Kuhn 1955) in which pairs
+    that most contradict others are given up one by one.
+
+    Returns
+    -------
+    T suggestions. Confidence is the likeness, lowered where another source bone is nearly as alike.
+    """
+    mine, theirs = read_names(target), read_names(source)
+    used = [np.array([not name.helper for name in names], bool) for names in (mine, theirs)]
+    named = name_similarity(mine, theirs)
+    above = target.ancestry(), source.ancestry()
+    plan = body_plan(target, used[0])
+    best, chosen, kept = -np.inf, np.full(len(target), -1), np.zeros(named.shape)
+    for turn, preference in _turns():
+        turned = replace(source, world=turn @ source.world)
+        lies = similarity(plan, body_plan(turned, used[1]))
+        likeness = np.where(np.isnan(named), lies, NAMES * named + (1 - NAMES) * lies)
+        likeness[~used[0]] = 0
+        likeness[:, ~used[1]] = 0
+        found = _assign(likeness, np.nan_to_num(named) > SURE, *above)
+        total = likeness[found >= 0, found[found >= 0]].sum() * preference
+        if total > best:
+            best, chosen, kept = total, found, likeness
+    return [_suggestion(t, int(s), kept, above[1]) for t, s in enumerate(chosen)]
+
+
+def _turns() -> Iterator[tuple[F64, float]]:
+    """All 24 turns of a cube on itself, and how much each is preferred: as the source stands, or upright."""
+    for axes in permutations(range(3)):
+        for signs in product((1, -1), repeat=3):
+            turn = np.zeros((3, 3))
+            turn[range(3), axes] = signs
+            if np.linalg.det(turn) > 0:
+                still = np.array_equal(turn, np.eye(3))
+                yield turn, (1 + STANDS_SO) * (1 + UPRIGHT) if still else 1 + UPRIGHT * (turn[2, 2] > 0)
+
+
+def _assign(
+    likeness: F64, sure: NDArray[np.bool_], above: NDArray[np.bool_], source_above: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Return the source bone (T,) of each target bone, -1 for none, such that both trees agree.
+
+    Pairs that are ``sure`` (T, S) do not contradict each other: rigs hang feet on the root as they like.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    gain = np.maximum(likeness - LEAST, 0)
+    while True:
+        rows, columns = linear_sum_assignment(gain, maximize=True)
+        worth = gain[rows, columns]
+        rows, columns, worth = rows[worth > 0], columns[worth > 0], worth[worth > 0]
+        wrong = above[np.ix_(rows, rows)] != source_above[np.ix_(columns, columns)]
+        wrong |= wrong.T
+        firm = sure[rows, columns]
+        wrong &= ~(firm[:, None] & firm)
+        if not wrong.any():
+            break
+        against = wrong @ worth - worth  # what giving the pair up would save, less what it is worth itself
+        worst = int(np.argmax(np.where(wrong.any(axis=0), against, -np.inf)))
+        gain[rows[worst], columns[worst]] = 0
+    chosen = np.full(len(likeness), -1)
+    chosen[rows] = columns
+    return chosen
+
+
+def _suggestion(target: int, source: int, likeness: F64, source_above: NDArray[np.bool_]) -> BoneSuggestion:
+    if source < 0:
+        return BoneSuggestion(-1, 0.0)
+    others = np.delete(likeness[target], source)
+    lead = likeness[target, source] - others.max(initial=0)
+    sure = likeness[target, source] * np.clip(0.5 + 0.5 * lead / AHEAD, 0.25, 1)
+    return BoneSuggestion(source, float(sure))
