@@ -9,6 +9,18 @@ import bpy
 from .views import redraw_views
 
 
+def _secondary_motion(notes: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
+    from .secondary.modes import apply_mode
+
+    apply_mode(cast(bpy.types.Object, notes.id_data))
+
+
+def _colour_bones(notes: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
+    from .secondary.modes import apply_colours
+
+    apply_colours(cast(bpy.types.Object, notes.id_data))
+
+
 def _redraw(properties: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
     redraw_views()
 
@@ -26,6 +38,10 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
         splat_count: int
         bake_directory: str
         bake_space: str
+        secondary_range: bool
+        secondary_start: int
+        secondary_end: int
+        secondary_all_parts: bool
     else:
         max_bones: bpy.props.IntProperty(
             name="Skin Bones", description="Most bones that carry the splats", default=50, min=1, max=500
@@ -80,6 +96,14 @@ class GaussianimateSettings(bpy.types.PropertyGroup):
             ),
             default="WORLD",
         )
+        secondary_range: bpy.props.BoolProperty(
+            name="Custom Range", description="Bake other frames than those of the scene"
+        )
+        secondary_start: bpy.props.IntProperty(name="Start", description="First frame to bake", default=1)
+        secondary_end: bpy.props.IntProperty(name="End", description="Last frame to bake", default=250)
+        secondary_all_parts: bpy.props.BoolProperty(
+            name="All Parts", description="List all parts of the body, not those worst covered only"
+        )
 
 
 def chosen_skeleton(settings: GaussianimateSettings) -> str:
@@ -132,8 +156,8 @@ class GaussianimateDisplay(bpy.types.PropertyGroup):
 
 
 class GaussianimateObject(bpy.types.PropertyGroup):
-    """What import and rig building had to say about an object, one sentence a line, where it is from, and
-    who draws it in viewports."""
+    """What import and rig building had to say about an object, one sentence a line, where it is from, who
+    draws it in viewports, and of an armature how its skin bones move."""
 
     if TYPE_CHECKING:
         import_notes: str
@@ -141,6 +165,8 @@ class GaussianimateObject(bpy.types.PropertyGroup):
         source_folder: str
         display: str
         native_display: str
+        secondary_motion: str
+        colour_bones: bool
     else:
         import_notes: bpy.props.StringProperty()
         rig_notes: bpy.props.StringProperty()
@@ -159,6 +185,24 @@ class GaussianimateObject(bpy.types.PropertyGroup):
         native_display: bpy.props.StringProperty(
             description="The object's own Display As, put back with Native display",
             override={"LIBRARY_OVERRIDABLE"},
+        )
+        secondary_motion: bpy.props.EnumProperty(
+            name="Secondary Motion",
+            description="What moves the skin bones of a rig while it is posed anew",
+            items=(
+                ("LIVE", "Live", "Skin bones answer every pose as the capture moved in poses like it"),
+                ("BAKED", "Baked", "Skin bones play their keys, which needs nothing of this extension"),
+                ("OFF", "Off", "Skin bones are rigid on the skeleton"),
+            ),
+            default="LIVE",
+            override={"LIBRARY_OVERRIDABLE"},
+            update=_secondary_motion,
+        )
+        colour_bones: bpy.props.BoolProperty(
+            name="Colour Bones",
+            description="Colour the skeleton by how far its pose is from captured ones: green, amber, red",
+            override={"LIBRARY_OVERRIDABLE"},
+            update=_colour_bones,
         )
 
 

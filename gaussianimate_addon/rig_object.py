@@ -21,6 +21,7 @@ from .capture_object import check_frame, is_capture_object, scene_frame, show_fr
 from .deformer import add_deformer, deformer_armature
 from .modifiers import DEFORM, DISPLAY, PLAYBACK, find_modifier, remove_modifier
 from .motion_store import store_motion
+from .motion_switch import remember_replay
 from .skin_attributes import write_skin
 
 Parenting = tuple[bpy.types.Object | None, Any, str, Matrix]
@@ -50,6 +51,7 @@ def apply_rig(
     name = f"{object.name} rig"
     armature = rig_to_armature(context, rig, name)
     action = replay_action(armature, rig, context.scene, *_timing(object))
+    remember_replay(armature)  # before anything is evaluated: a replay is not answered
     if motion is not None:
         store_motion(armature, motion)
     own_splats(object)

@@ -31,10 +31,12 @@ def redraw_views(only: Callable[[int], bool] = lambda region: True) -> None:
             region.tag_redraw()
 
 
-def redraw_sidebars() -> None:
-    """Let the sidebars of 3D viewports be drawn anew."""
+def redraw_sidebars(tab: str = "") -> None:
+    """Let the sidebars of 3D viewports be drawn anew, or of those only that show a tab."""
     for window in bpy.context.window_manager.windows:
         for area in window.screen.areas:
             for region in area.regions:
-                if area.type == "VIEW_3D" and region.type == "UI":
+                if area.type != "VIEW_3D" or region.type != "UI":
+                    continue
+                if not tab or (region.width > 1 and region.active_panel_category == tab):
                     region.tag_redraw()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 
 def _classes() -> tuple[type, ...]:
+    from .bake_partmm import GAUSSIANIMATE_OT_bake_partmm
     from .bake_ply import GAUSSIANIMATE_OT_bake_ply
     from .bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
     from .build_rig import GAUSSIANIMATE_OT_build_rig
@@ -12,6 +13,7 @@ def _classes() -> tuple[type, ...]:
     from .import_capture import GAUSSIANIMATE_OT_import_capture
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
     from .render_splats import GAUSSIANIMATE_OT_render_splats
+    from .secondary_motion import GAUSSIANIMATE_OT_set_secondary_motion
 
     return (
         GAUSSIANIMATE_OT_import_capture,
@@ -19,6 +21,8 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_build_rig,
         GAUSSIANIMATE_OT_set_motion,
         GAUSSIANIMATE_OT_reset_pose,
+        GAUSSIANIMATE_OT_set_secondary_motion,
+        GAUSSIANIMATE_OT_bake_partmm,
         GAUSSIANIMATE_OT_apply_transform,
         GAUSSIANIMATE_OT_rebind,
         GAUSSIANIMATE_OT_bake_ply,

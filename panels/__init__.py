@@ -10,12 +10,14 @@ def _classes() -> tuple[type, ...]:
     from .import_panel import GAUSSIANIMATE_PT_import
     from .main import GAUSSIANIMATE_PT_main
     from .rig_panel import GAUSSIANIMATE_PT_rig
+    from .secondary_panel import GAUSSIANIMATE_PT_secondary
 
     return (
         GAUSSIANIMATE_PT_main,
         GAUSSIANIMATE_PT_import,
         GAUSSIANIMATE_PT_rig,
         GAUSSIANIMATE_PT_animate,
+        GAUSSIANIMATE_PT_secondary,
         GAUSSIANIMATE_PT_bake,
         GAUSSIANIMATE_PT_display,
     )

@@ -71,6 +71,10 @@ class LiveMatcher:
         residuals = self._blend(self._histories, poses[window], np.arange(len(window)))
         return LiveAnswer(residuals, coverage(self.database, poses[-1:], self._poses))
 
+    def covered(self, rotations: NDArray[np.floating]) -> Coverage:
+        """Coverage of a pose (J, 4) without an answer to it."""
+        return coverage(self.database, repaired_rotations(rotations[None]), self._poses)
+
     def transforms(
         self, answer: LiveAnswer, rotations: NDArray[np.floating], root_translation: NDArray[np.floating]
     ) -> NDArray[np.float64]:

@@ -9,17 +9,15 @@ Splats thereby look like those that Blender draws natively.
 from __future__ import annotations
 
 import sys
-import traceback
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import bpy
 import gpu
 import numpy as np
 
-from ...core.errors import GaussiAnimateError
 from ...core.render.camera import Camera
+from ..failure import sentence
 from ..views import redraw_sidebars, redraw_views, view_regions
 from . import screen
 from .atlas import Atlas
@@ -130,7 +128,7 @@ class Drawer:
         try:
             self._draw(context, view)
         except Exception as error:  # nothing may pass: Blender would tell it at every redraw
-            self.failure = _sentence(error)
+            self.failure = sentence(error)
             print(f"GaussiAnimate stopped drawing splats: {self.failure}", file=sys.stderr)
             bpy.app.timers.register(_fall_back, first_interval=0.0)  # drawing must not change the file
         finally:
@@ -234,14 +232,6 @@ def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other)
-
-
-def _sentence(error: Exception) -> str:
-    """Return what went wrong; where it is not the user's to mend, with what it takes to find it."""
-    if isinstance(error, GaussiAnimateError):
-        return str(error)
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
 
 
 DRAWER = Drawer()

@@ -1,0 +1,99 @@
+"""When skin bones answer: after every update that poses an armature, and after every change of the frame.
+
+Blender evaluates what a handler changes in a second pass of the same update, without calling handlers again,
+so that the answer is seen at once, also in renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import bpy
+from bpy.app.handlers import persistent
+
+from ..motion_store import has_motion
+from ..motion_switch import is_replaying
+from ..properties import object_notes
+from ..views import redraw_sidebars
+from .bone_colours import colour_bones
+from .live import LIVE
+from .modes import LIVE as ANSWERED
+from .modes import mode_of, mute_baked
+
+TAB = "GaussiAnimate"
+
+
+@persistent
+def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    _follow(depsgraph, played=False)
+
+
+@persistent
+def _after_frame(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    _follow(depsgraph, played=True)
+
+
+def _follow(depsgraph: bpy.types.Depsgraph, played: bool) -> None:
+    if LIVE.paused:
+        return
+    for armature in _posed(depsgraph):
+        if armature.session_uid in LIVE.failures:
+            continue
+        try:
+            _answer(armature, depsgraph, played)
+        except Exception as error:  # nothing may pass: Blender would tell it at every update
+            LIVE.fail(armature, error)
+            redraw_sidebars(TAB)
+
+
+def _posed(depsgraph: bpy.types.Depsgraph) -> Iterator[bpy.types.Object]:
+    """The armatures of this file with a learned motion whose pose this update may have changed."""
+    blocks: list[Any] = [update.id.original for update in depsgraph.updates if update.is_updated_geometry]
+    for block in blocks:
+        if isinstance(block, bpy.types.Object) and block.type == "ARMATURE":
+            if block.library is None and block.mode != "EDIT" and has_motion(block):
+                yield block
+
+
+def _answer(armature: bpy.types.Object, depsgraph: bpy.types.Depsgraph, played: bool) -> None:
+    if mode_of(armature) == ANSWERED and not is_replaying(armature):
+        if LIVE.plays_another_action(armature):
+            mute_baked(armature, True)
+        changed = LIVE.answer(armature, depsgraph, played)
+    else:
+        changed = LIVE.pose_changed(armature)
+    if changed and not bpy.app.background:
+        redraw_sidebars(TAB)
+    if changed and object_notes(armature).colour_bones:
+        distances = LIVE.covered(armature, depsgraph)
+        colour_bones(armature, LIVE.of(armature).bones.database, distances)
+
+
+@persistent
+def _forget(*_: Any) -> None:
+    LIVE.forget()
+
+
+_HANDLERS = (
+    ("depsgraph_update_post", _after_update),
+    ("frame_change_post", _after_frame),
+    ("undo_post", _forget),
+    ("redo_post", _forget),
+    ("load_post", _forget),
+)
+
+
+def register() -> None:
+    """Follow poses."""
+    for event, function in _HANDLERS:
+        getattr(bpy.app.handlers, event).append(function)
+
+
+def unregister() -> None:
+    """Undo :func:`register`; bones stay where they are."""
+    for event, function in _HANDLERS:
+        handlers = getattr(bpy.app.handlers, event)
+        if function in handlers:
+            handlers.remove(function)
+    LIVE.forget()
