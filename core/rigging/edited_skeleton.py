@@ -24,12 +24,14 @@ class EditedSkeleton:
     parents : (J,) int32, parents before children, -1 for the root (joint 0)
     positions : (J, 3) float64, in the axes of the rig
     origins : (J,) int32, which joint of the rig each one is, -1 for a new one
+    ends : (J,) bool, ends of chains, which carry no outer bone
     """
 
     names: tuple[str, ...]
     parents: NDArray[np.int32]
     positions: F64
     origins: NDArray[np.int32]
+    ends: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -42,6 +44,7 @@ class EditedSkeleton:
         parents: Sequence[int] | NDArray[np.integer],
         positions: NDArray[np.floating],
         origins: Sequence[int] | NDArray[np.integer],
+        ends: Sequence[bool] | NDArray[np.bool_] | None = None,
     ) -> EditedSkeleton:
         """Return the skeleton, parents before children; joints that hardly moved are put where they were.
 
@@ -49,6 +52,7 @@ class EditedSkeleton:
         ----------
         rig : whose joints `origins` counts
         names : J names; parents : (J,), -1 for the root; positions : (J, 3); origins : (J,), -1 where new
+        ends : (J,); None: joints without children, but for those that carried outer bones or were given
 
         Raises
         ------
@@ -70,6 +74,7 @@ class EditedSkeleton:
             np.where(parents[order] >= 0, rank[parents[order]], -1).astype(np.int32),
             places[order],
             origins[order],
+            (_ends(rig, parents, origins) if ends is None else np.asarray(ends, bool))[order],
         )
 
     @property
@@ -127,6 +132,12 @@ class SkeletonEdits:
         bereft = successors[bereft]
         beside[bereft[bereft >= 0]] = True
         return cls(~kept, moved, hung, renamed, successors < 0, beside)
+
+
+def _ends(rig: Rig, parents: NDArray[np.int32], origins: NDArray[np.int32]) -> NDArray[np.bool_]:
+    carried = np.bincount(rig.bone_joints, minlength=rig.joint_count) > 0
+    known = (origins >= 0) & (carried[origins] | (rig.joint_bind is not None))
+    return ~np.isin(np.arange(len(parents)), parents) & ~known & (parents >= 0)
 
 
 def _check(

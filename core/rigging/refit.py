@@ -3,7 +3,7 @@
 Outer bones and weights stay, so the capture replays as before; what changes is which joint carries which
 outer bone, and how the joints turn. Only what was changed and its neighbours are solved (Levenberg-Marquardt
 with the other joints' global rotations held, see `poses.fit_poses`): elsewhere the motion is kept bit by bit.
-Joints of a skeleton that the capture brought have a motion that is known, so there only new joints are solved.
+Of a skeleton that the capture brought the motion is known: there only new joints are solved.
 """
 
 from __future__ import annotations
@@ -227,12 +227,12 @@ def _kept_bind(rig: Rig, edited: EditedSkeleton) -> F64 | None:
 
 def _report(task: _Task, new: Rig) -> RigReport:
     stats, rig, edited = task.stats, task.rig, task.edited
-    motion = _normalised(stats, rig.bone_transforms)
+    motion = stats.to_units(rig.bone_transforms)
     replayed = _percent(stats, motion)
     notes = []
     carrying = np.bincount(new.bone_joints, minlength=new.joint_count) > 0
     carried = np.bincount(rig.bone_joints, minlength=rig.joint_count) > 0
-    used = np.where(edited.origins >= 0, carried[edited.origins], new_carriers(edited))
+    used = np.where(edited.origins >= 0, carried[edited.origins], ~edited.ends)
     idle = [edited.names[j] for j in np.flatnonzero(used & ~carrying & task.edits.beside)]
     notes += [f"'{name}' carries no splats; it only hands on the motion of its parent." for name in idle]
     if rig.joint_bind is not None and new.joint_bind is None:
@@ -244,24 +244,12 @@ def _report(task: _Task, new: Rig) -> RigReport:
     return RigReport(replayed * scale, replayed, _percent(stats, _carried(stats, new)), {}, tuple(notes))
 
 
-def new_carriers(edited: EditedSkeleton) -> NDArray[np.bool_]:
-    """Mask (J,) of the new joints that could carry points: those with children."""
-    return (edited.origins < 0) & (edited.tree.child_counts > 0)
-
-
 def _carried(stats: LbsStatistics, rig: Rig) -> F64:
     """(F, B, 3, 4) transforms of the outer bones, each rigid on its joint, in the statistics' units."""
     joints = joint_transforms(
         rig.joint_parents, rig.joint_positions, rig.joint_rotations, rig.root_translations
     )
-    return _normalised(stats, joints[:, rig.bone_joints])
-
-
-def _normalised(stats: LbsStatistics, transforms: F64) -> F64:
-    motion = np.array(transforms, np.float64)
-    motion[..., 3] += motion[..., :3] @ stats.center - stats.frame_centers[:, None]
-    motion[..., 3] /= stats.scale
-    return motion
+    return stats.to_units(joints[:, rig.bone_joints])
 
 
 def _percent(stats: LbsStatistics, transforms: F64) -> float:

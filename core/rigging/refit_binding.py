@@ -48,7 +48,7 @@ def first_bindings(rig: Rig, edited: EditedSkeleton, edits: SkeletonEdits) -> li
         own = np.zeros((rig.bone_count, len(edited)), bool)
         own[np.arange(rig.bone_count), before] = True
         return [Binding(before, own, np.zeros(rig.bone_count, bool))]
-    carriers = _carriers(rig, edited)
+    carriers = ~edited.ends
     shares = _near_shares(rig, edited, carriers)
     nearest = shares.argmax(axis=1).astype(np.int32)
     on_changed = shares[:, edits.changed].sum(axis=1) > 0.5
@@ -88,7 +88,7 @@ def final_affinity(
     anew = binding.review
     if anew.any():
         moving = _moving_shares(new, anew, progress)
-        moving[:, ~_carriers(old, edited)] = 0
+        moving[:, edited.ends] = 0
         # The joint a bone hangs on has a share in any case.
         held = np.eye(new.joint_count)[new.bone_joints]
         empty = moving.sum(axis=1, keepdims=True) <= 0
@@ -97,15 +97,6 @@ def final_affinity(
         moving[lacking] = 0.5 * (moving[lacking] + held[lacking])
         shares[anew] = moving[anew]
     return (shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-30)).astype(np.float32)
-
-
-def _carriers(rig: Rig, edited: EditedSkeleton) -> NDArray[np.bool_]:
-    """Mask (J,) of the joints that may carry bones: an end moves nothing, unless it did or was given."""
-    carried = np.bincount(rig.bone_joints, minlength=rig.joint_count) > 0
-    carried |= rig.joint_bind is not None
-    able = (edited.tree.child_counts > 0) | ((edited.origins >= 0) & carried[edited.origins])
-    able[0] = True
-    return able
 
 
 def _near_shares(rig: Rig, edited: EditedSkeleton, carriers: NDArray[np.bool_]) -> F64:
