@@ -31,15 +31,21 @@ F64 = NDArray[np.float64]
 _loaded: dict[int, tuple[str, LearnedMotion]] = {}  # session number of the armature data -> digest, motion
 
 
-def store_motion(armature: bpy.types.Object, motion: LearnedMotion) -> None:
-    """Keep the motion with the armature; what was kept before is replaced."""
+def store_motion(armature: bpy.types.Object, motion: LearnedMotion, space: F64 | None = None) -> None:
+    """Keep the motion with the armature; what was kept before is replaced.
+
+    Parameters
+    ----------
+    space : (4, 4) similarity from the axes of the motion to those of the armature; None: they are the same
+    """
+    joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
     packed = motion.to_bytes()
     digest = hashlib.sha256(packed).hexdigest()
     _data(armature)[MOTION] = {
         "digest": digest,
         "data": packed,
-        "joints": _rests(indexed_bones(armature, JOINT), JOINT),
-        "skin": _rests(indexed_bones(armature, SKIN_BONE), SKIN_BONE),
+        "joints": _rests(joints, JOINT, space) | {"parents": [joint_above(bone) for bone in joints]},
+        "skin": _rests(skin, SKIN_BONE, space),
     }
     _loaded[_data(armature).session_uid] = (digest, motion)
 
@@ -79,10 +85,16 @@ def load_motion(armature: bpy.types.Object) -> LearnedMotion:
 
 
 def kept_rests(armature: bpy.types.Object) -> tuple[dict[int, F64], dict[int, F64]]:
-    """Return the rest matrices (4, 4) in armature space when the motion was stored, by index: those of the
+    """Return the rest matrices (4, 4) when the motion was stored, in its axes, by index: those of the
     joints that have a bone, and those of the skin bones."""
     kept: Any = _data(armature)[MOTION]
-    return _matrices(kept["joints"]), _matrices(kept["skin"])
+    return _by_index(kept["joints"]), _by_index(kept["skin"])
+
+
+def kept_tree(armature: bpy.types.Object) -> dict[int, tuple[int, float]]:
+    """Return, likewise, the parent joint (-1: none) and the length of the bone of each joint."""
+    kept: Any = _data(armature)[MOTION]["joints"]
+    return dict(zip(kept["index"], zip(kept["parents"], kept["lengths"], strict=True), strict=True))
 
 
 def stored_rig(object: bpy.types.Object, armature: bpy.types.Object) -> Rig:
@@ -100,12 +112,26 @@ def _data(armature: bpy.types.Object) -> bpy.types.Armature:
     return cast(bpy.types.Armature, armature.data)
 
 
-def _rests(bones: list[bpy.types.Bone], key: str) -> dict[str, Any]:
-    matrices = bone_matrices(bones).astype("<f8")
-    return {"index": [bone[key] for bone in bones], "matrices": matrices.tobytes()}
+def joint_above(bone: bpy.types.Bone) -> int:
+    """Return the nearest joint that a bone hangs on, -1 where there is none."""
+    return next((above[JOINT] for above in bone.parent_recursive if JOINT in above), -1)
 
 
-def _matrices(kept: Any) -> dict[int, F64]:
+def _rests(bones: list[bpy.types.Bone], key: str, space: F64 | None) -> dict[str, Any]:
+    matrices, lengths = bone_matrices(bones), np.array([bone.length for bone in bones])
+    if space is not None:
+        scale = np.cbrt(np.linalg.det(space[:3, :3]))
+        matrices = np.linalg.inv(space) @ matrices
+        matrices[:, :3, :3] *= scale
+        lengths /= scale
+    return {
+        "index": [bone[key] for bone in bones],
+        "matrices": matrices.astype("<f8").tobytes(),
+        "lengths": lengths.tolist(),
+    }
+
+
+def _by_index(kept: Any) -> dict[int, F64]:
     matrices = np.frombuffer(kept["matrices"], "<f8").reshape(-1, 4, 4)
     return dict(zip(list(kept["index"]), matrices, strict=True))
 
