@@ -17,11 +17,14 @@ from .skeleton import RestSkeleton
 F64 = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-TWIG = 0.35  # of the way from the fork to where it branches off: what reaches less far is a twig
+TWIG = 0.3  # of the way from the fork to where it branches off: what reaches less far is a twig
+BUNDLE = 0.2  # of their length: limbs from one fork whose ends lie nearer to each other are one
+LOW, TOE = 0.25, 0.03  # of the height: where ends are feet; how far ahead the toes of one lie
 SIDE = 0.06  # of the height: so far from the middle is clearly on one side
 # Differences that mean the same. Of limbs: side of the end, its height, place where they branch off, length.
 LIMB = np.array([0.5, 0.3, 0.25, 0.25, 0.25, 0.3])
-ALONG, PLACE = 0.22, 0.25  # of bones: way along the limb, place in the body
+ALONG, HEIGHT, REACH = 0.3, 0.2, 0.15  # of bones: way along the limb, height in the body, way on to the end
+NEAR, FAR = 0.1, 0.3  # likewise level with the ground, from the fork above: near it, where no pose moves it, and far
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,21 @@ class BodyPlan:
     """B bones and L limbs, in units of the body's height, in the scene's axes, ground and middle at 0.
 
     heads : (B, 3)
+    aside : (B, 2) level with the ground from the fork above to the bone
     along : (B,) way from the fork above to the bone, of the way to the end of its limb (or to the next fork)
+    reach : (B,) longest way from the bone to an end
     limbs : (B, L) which limbs hang on the bone, or hold it
     ends : (L, 6) what tells limbs apart: side and height of the end, place of the fork, length
+    ahead : (L, 2) which way the last bone of a limb points, level with the ground, 0..1 long
     """
 
     heads: F64
+    aside: F64
     along: F64
+    reach: F64
     limbs: Bools
     ends: F64
+    ahead: F64
 
 
 def body_plan(skeleton: RestSkeleton, used: Bools) -> BodyPlan:
@@ -82,75 +91,102 @@ def _measure(parents: NDArray[np.int32], heads: F64, tails: F64, leaves: Bools) 
 
 def _limbs(tree: _Tree, heads: F64, tails: F64, used: Bools) -> BodyPlan:
     count = len(heads)
-    along, ends = np.ones(count), []
+    along, ends, ahead = np.ones(count), [], []
     tips = np.full(count, -1)  # limb that ends at a bone
-    # Bones to visit: (bone, way from the body's fork, way from the last fork, that fork)
-    roots = [bone for bone in range(count) if tree.parents[bone] < 0 and used[bone]]
-    stack = [(bone, -1.0, 0.0, bone) for bone in roots]
-    twig = np.zeros(count, bool)
-    while stack:
-        bone, way, run, fork = stack.pop()
-        below = tree.children[bone]
-        total = run + _run_length(tree, bone, way)
-        along[bone] = run / total if total > 1e-9 else 1.0
-        start = max(way, 0.0)
-        grown = [c for c in below if tree.link[c] + tree.reach[c] > TWIG * start or len(below) == 1]
-        twig[[c for c in below if c not in grown]] = True
-        if not grown:
+    grown, fork, start = _grow(tree, tails, used)
+    for bone in np.flatnonzero(start >= 0).tolist():
+        run = start[bone] - max(start[fork[bone]], 0.0) if fork[bone] != bone else 0.0
+        on, last = 0.0, bone
+        while len(grown[last]) == 1:
+            last = grown[last][0]
+            on += float(tree.link[last])
+        if not grown[last]:
+            on += float(tree.reach[last])
+        along[bone] = run / (run + on) if run + on > 1e-9 else 1.0
+        if not grown[bone]:
             tips[bone] = len(ends)
             tip = tails[tree.end[bone]]
-            place = heads[fork] * [1, 1, 1]
-            ends.append([np.tanh(tip[0] / SIDE), tip[2], *place, run + tree.reach[bone]])
-        forks = len(grown) > 1
-        for child in grown:
-            ahead = -1.0 if way < 0 and not forks else start + tree.link[child]
-            run_below = tree.link[child] if forks else run + tree.link[child]
-            stack.append((child, ahead, run_below, bone if forks else fork))
+            ends.append([np.tanh(tip[0] / SIDE), tip[2], *heads[fork[bone]], run + tree.reach[bone]])
+            before = bone if tree.reach[bone] > TOE else tree.parents[bone]
+            level = (tip - heads[before])[:2]
+            ahead.append(level / max(float(np.linalg.norm(level)), TOE))
     limbs = np.zeros((count, len(ends)), bool)
     for bone in range(count - 1, -1, -1):
         if tips[bone] >= 0:
             limbs[bone, tips[bone]] = True
         if tree.parents[bone] >= 0:
             limbs[tree.parents[bone]] |= limbs[bone]
-    _add_twigs(tree, twig, limbs, along, tips)
-    return BodyPlan(heads, along, limbs, np.array(ends, np.float64).reshape(-1, 6))
+    _add_twigs(tree, start < 0, limbs, along, fork)
+    aside = (heads - heads[fork])[:, :2]
+    return BodyPlan(
+        heads, aside, along, tree.reach, limbs, np.reshape(ends, (-1, 6)), np.reshape(ahead, (-1, 2)).astype(float)
+    )
 
 
-def _run_length(tree: _Tree, bone: int, way: float) -> float:
-    """Way from a bone to the next fork below, or to the end of its limb."""
-    length = 0.0
-    start = max(way, 0.0)
-    while True:
+def _grow(tree: _Tree, tails: F64, used: Bools) -> tuple[list[list[int]], NDArray[np.intp], F64]:
+    """Follow the limbs: for every bone the bones they go on with, the last fork above, and the way to it from
+    where the body first forks (-1 for bones of twigs)."""
+    count = len(tree.parents)
+    grown: list[list[int]] = [[] for _ in range(count)]
+    fork, start = np.arange(count), np.full(count, -1.0)
+    forked = np.zeros(count, bool)
+    for bone in range(count):
+        parent = int(tree.parents[bone])
+        if used[bone] and parent < 0:
+            start[bone] = 0
+        if start[bone] < 0:
+            continue
         below = tree.children[bone]
-        grown = [c for c in below if tree.link[c] + tree.reach[c] > TWIG * start or len(below) == 1]
-        if not grown:
-            return length + float(tree.reach[bone])
-        if len(grown) > 1:
-            return length
-        bone = grown[0]
-        length += float(tree.link[bone])
-        start += float(tree.link[bone]) if way >= 0 else 0.0
+        way = start[bone] if forked[bone] else 0.0
+        grown[bone] = below if len(below) == 1 else _unbundled(tree, tails, below, TWIG * way)
+        splits = len(grown[bone]) > 1
+        for child in grown[bone]:
+            forked[child] = forked[bone] or splits
+            fork[child] = bone if splits else fork[bone]
+            start[child] = start[bone] + tree.link[child]
+        if splits and not forked[bone]:
+            start[grown[bone]] = tree.link[grown[bone]]
+            start[bone] = 0
+    return grown, fork, start
 
 
-def _add_twigs(tree: _Tree, twig: Bools, limbs: Bools, along: F64, tips: NDArray[np.intp]) -> None:
+def _unbundled(tree: _Tree, tails: F64, below: list[int], least: float) -> list[int]:
+    """Children that are limbs of their own: far enough to their end, and apart from longer ones."""
+    kept: list[int] = []
+    for child in sorted(below, key=lambda c: -(tree.link[c] + tree.reach[c])):
+        length, end = tree.link[child] + tree.reach[child], tails[tree.end[child]]
+        apart = all(np.linalg.norm(end - tails[tree.end[other]]) > BUNDLE * length for other in kept)
+        if length > least and apart:
+            kept.append(child)
+    return sorted(kept)
+
+
+def _add_twigs(tree: _Tree, twig: Bools, limbs: Bools, along: F64, fork: NDArray[np.intp]) -> None:
     """Twigs lie on the limbs of the bone they branch from, and on along it where that ends there."""
     for bone, parent in enumerate(tree.parents.tolist()):
-        if parent >= 0 and (twig[bone] or twig[parent]):
-            twig[bone] = True
-            limbs[bone] = limbs[parent]
-            whole = max(along[parent] + tree.link[bone] + tree.reach[bone], 1e-9)
+        if parent >= 0 and twig[bone]:
+            limbs[bone], fork[bone] = limbs[parent], fork[parent]
+            whole = max(tree.link[bone] + tree.reach[bone], 1e-9)
             along[bone] = along[parent] + (1 - along[parent]) * tree.link[bone] / whole
 
 
-def similarity(target: BodyPlan, source: BodyPlan) -> F64:
-    """Return how alike bones lie in two bodies that face the same way (T, S), 0..1."""
+def similarity(target: BodyPlan, source: BodyPlan) -> tuple[F64, float]:
+    """Return how alike bones lie in two bodies (T, S), 0..1, and how well their feet point the same way, -1..1."""
     paired = _pair_limbs(target, source)
     common = np.einsum("tl,sk,lk->ts", target.limbs * 1.0, source.limbs * 1.0, paired)
     either = target.limbs.sum(axis=1)[:, None] + source.limbs.sum(axis=1)[None] - common
     shared = common / np.maximum(either, 1)
     apart = ((target.along[:, None] - source.along[None]) / ALONG) ** 2
-    apart = apart + ((target.heads[:, None] - source.heads[None]) ** 2).sum(axis=-1) / PLACE**2
-    return shared * np.exp(-apart / 2)
+    apart = apart + ((target.reach[:, None] - source.reach[None]) / REACH) ** 2
+    offset = ((target.aside[:, None] - source.aside[None]) ** 2).sum(axis=-1)
+    rise = target.heads[:, None, 2] - source.heads[None, :, 2]
+    free = NEAR + (FAR - NEAR) * (target.along[:, None] + source.along[None]) / 2
+    single = (target.limbs.sum(axis=1) == 1)[:, None] & (source.limbs.sum(axis=1) == 1)
+    apart = apart + (rise / HEIGHT) ** 2 + offset / np.where(single, free, NEAR) ** 2
+    down = [np.maximum(1 - plan.ends[:, 1] / LOW, 0) for plan in (target, source)]
+    feet = paired * down[0][:, None] * down[1]
+    facing = (feet * (target.ahead @ source.ahead.T)).sum() / max(float(feet.sum()), 1e-9)
+    return shared * np.exp(-apart / 3), float(facing)
 
 
 def _pair_limbs(target: BodyPlan, source: BodyPlan) -> F64:

@@ -19,6 +19,7 @@ NAMES = 0.75  # share of names in the likeness of two bones whose names tell som
 LEAST = 0.35  # likeness below which no source bone is suggested
 AHEAD = 0.25  # lead over the next best source bone that makes a suggestion sure
 SURE = 0.7  # likeness of names that says more than the trees do
+FACING = 0.15  # by which the likeness of bodies counts more where their feet point the same way
 UPRIGHT, STANDS_SO = 0.15, 0.03  # by which the likeness of bodies counts more as they stand in the scene
 
 
@@ -50,12 +51,12 @@ def suggest_bone_map(target: RestSkeleton, source: RestSkeleton) -> list[BoneSug
     best, chosen, kept = -np.inf, np.full(len(target), -1), np.zeros(named.shape)
     for turn, preference in _turns():
         turned = replace(source, world=turn @ source.world)
-        lies = similarity(plan, body_plan(turned, used[1]))
+        lies, facing = similarity(plan, body_plan(turned, used[1]))
         likeness = np.where(np.isnan(named), lies, NAMES * named + (1 - NAMES) * lies)
         likeness[~used[0]] = 0
         likeness[:, ~used[1]] = 0
         found = _assign(likeness, np.nan_to_num(named) > SURE, *above)
-        total = likeness[found >= 0, found[found >= 0]].sum() * preference
+        total = likeness[found >= 0, found[found >= 0]].sum() * preference * (1 + FACING * facing)
         if total > best:
             best, chosen, kept = total, found, likeness
     return [_suggestion(t, int(s), kept, above[1]) for t, s in enumerate(chosen)]
