@@ -38,15 +38,34 @@ def replay_action(
     frame_start : scene frame of capture frame 0, default ``scene.frame_start``
     frame_step : scene frames a captured frame lasts, default scene rate / capture rate
     """
+    action, bag = new_action(armature, f"{armature.name} replay")
+    action[MADE_HERE] = True
+    animation = armature.animation_data_create()
+    animation.action, animation.action_slot = action, action.slots[0]
+    key_replay(bag, armature, rig, scene, frame_start, frame_step)
+    return action
+
+
+def key_replay(
+    bag: bpy.types.ActionChannelbag,
+    armature: bpy.types.Object,
+    rig: Rig,
+    scene: bpy.types.Scene,
+    frame_start: float | None = None,
+    frame_step: float | None = None,
+    space: F64 | None = None,
+) -> None:
+    """Key the capture's own motion in an empty channel bag; see `replay_action`.
+
+    Parameters
+    ----------
+    space : (4, 4) similarity from the rig's axes to those of the armature; None: they are the same
+    """
     start = scene.frame_start if frame_start is None else frame_start
     step = scene_fps(scene) / rig.fps if frame_step is None else frame_step
     frames = start + rig.frames * step
     joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
     motions = joint_motions(rig)
-    action, bag = new_action(armature, f"{armature.name} replay")
-    action[MADE_HERE] = True
-    animation = armature.animation_data_create()
-    animation.action, animation.action_slot = action, action.slots[0]
     for bone in joints:
         j = bone[JOINT]
         parent = int(rig.joint_parents[j])
@@ -55,12 +74,18 @@ def replay_action(
             if parent < 0
             else affine_multiply(affine_inverse(motions[:, parent]), motions[:, j])
         )
-        key_bone(bag, bone, frames, local, location=parent < 0)
+        key_bone(bag, bone, frames, _in_space(local, space), location=parent < 0)
     for b, bone in enumerate(skin):
         carrier = motions[:, rig.bone_joints[b]]
         local = affine_multiply(affine_inverse(carrier), rig.bone_transforms[:, b])
-        key_bone(bag, bone, frames, local, location=True)
-    return action
+        key_bone(bag, bone, frames, _in_space(local, space), location=True)
+
+
+def _in_space(motion: F64, space: F64 | None) -> F64:
+    """Return the motion (F, 3, 4) of the same points after all were moved by a similarity (4, 4)."""
+    if space is None:
+        return motion
+    return affine_multiply(affine_multiply(space, motion), affine_inverse(space))
 
 
 def scene_fps(scene: bpy.types.Scene) -> float:
@@ -86,16 +111,26 @@ def new_action(
 
 
 def key_bone(
-    bag: bpy.types.ActionChannelbag, bone: bpy.types.Bone, frames: F64, motion: F64, location: bool
+    bag: bpy.types.ActionChannelbag,
+    bone: bpy.types.Bone,
+    frames: F64,
+    motion: F64,
+    location: bool,
+    rotation: bool = True,
 ) -> None:
     """Key a bone so that, in its parent's rest frame, it moves by ``motion`` (F, 3, 4) in armature axes."""
     rest = bone_matrices([bone])[0, :3]
     basis = affine_multiply(affine_multiply(affine_inverse(rest), motion), rest)
     frames, places, turns = _on_whole_frames(frames, basis[..., 3], matrix_to_quaternion(basis[..., :3]))
-    path = f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"]'
-    add_curves(bag, f"{path}.rotation_quaternion", bone.name, frames, turns)
+    if rotation:
+        add_curves(bag, f"{bone_path(bone)}.rotation_quaternion", bone.name, frames, turns)
     if location:
-        add_curves(bag, f"{path}.location", bone.name, frames, places)
+        add_curves(bag, f"{bone_path(bone)}.location", bone.name, frames, places)
+
+
+def bone_path(bone: bpy.types.Bone) -> str:
+    """Return the data path of a bone's pose."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"]'
 
 
 def add_curves(bag: bpy.types.ActionChannelbag, path: str, group: str, frames: F64, values: F64) -> None:

@@ -47,12 +47,8 @@ def bind_is_stale(object: bpy.types.Object) -> str | None:
 
     Works for unrigged capture objects too, whose splats a native Apply leaves half transformed.
     """
-    try:
-        applied = _applied_to_points(object)
-    except RigError as error:
-        return str(error)
-    if applied is not None:
-        return f"The transform of '{object.name}' was applied to its positions only; repair it to fit again"
+    if (stale := stale_points(object)) is not None:
+        return stale
     modifier = find_modifier(object, DEFORM)
     if modifier is None:
         return None
@@ -66,6 +62,17 @@ def bind_is_stale(object: bpy.types.Object) -> str | None:
     if not _bones_hold(object, armature):
         return f"The rest pose of '{armature.name}' was changed; repair '{object.name}' to follow it again"
     return None
+
+
+def stale_points(object: bpy.types.Object) -> str | None:
+    """Return one sentence saying what became of the splats' positions alone, None if nothing did."""
+    try:
+        applied = _applied_to_points(object)
+    except RigError as error:
+        return str(error)
+    if applied is None:
+        return None
+    return f"The transform of '{object.name}' was applied to its positions only; repair it to fit again"
 
 
 def rebind(object: bpy.types.Object) -> None:
@@ -112,7 +119,7 @@ def _follow_points(object: bpy.types.Object, applied: NDArray[np.float64]) -> No
 
 def _follow_bones(object: bpy.types.Object, armature: bpy.types.Object, group: bpy.types.NodeTree) -> None:
     """Let the bind and the location keys follow an Apply of the armature."""
-    before = _stored_bones(object)
+    before = bind_skin_rests(object)
     after = bone_matrices(indexed_bones(armature, SKIN_BONE))
     applied = fit_similarity(before, after)
     if applied is None:
@@ -180,13 +187,14 @@ def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
 
 
 def _bones_hold(object: bpy.types.Object, armature: Any) -> bool:
-    before, after = _stored_bones(object), bone_matrices(indexed_bones(armature, SKIN_BONE))
+    before, after = bind_skin_rests(object), bone_matrices(indexed_bones(armature, SKIN_BONE))
     if before.shape != after.shape:
         return False
     return bool(np.abs(after - before).max() <= TOLERANCE * (1 + np.abs(before[:, :3, 3]).max()))
 
 
-def _stored_bones(object: bpy.types.Object) -> NDArray[np.float64]:
+def bind_skin_rests(object: bpy.types.Object) -> NDArray[np.float64]:
+    """Return the rest matrices (B, 4, 4) of the skin bones in armature space when the object was bound."""
     return np.array(object.get(BONES, ()), np.float64).reshape(-1, 4, 4)
 
 

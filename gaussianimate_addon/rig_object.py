@@ -50,7 +50,7 @@ def apply_rig(
     # All that is new comes first: a failure on the way leaves the rig the object has.
     name = f"{object.name} rig"
     armature = rig_to_armature(context, rig, name)
-    action = replay_action(armature, rig, context.scene, *_timing(object))
+    action = replay_action(armature, rig, context.scene, *replay_timing(object))
     remember_replay(armature)  # before anything is evaluated: a replay is not answered
     if motion is not None:
         store_motion(armature, motion)
@@ -69,7 +69,7 @@ def apply_rig(
     return armature
 
 
-def _timing(object: bpy.types.Object) -> tuple[float | None, float | None]:
+def replay_timing(object: bpy.types.Object) -> tuple[float | None, float | None]:
     """Return scene frame of the first frame and scene frames a frame lasts, None twice without playback."""
     if find_modifier(object, PLAYBACK) is None:
         return None, None
