@@ -7,13 +7,16 @@ def register() -> None:
     """Register preferences and properties."""
     import bpy
 
-    from . import motion_store, properties
+    from . import motion_store, properties, retarget_map
     from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
+    from .secondary import handlers
 
     bpy.utils.register_class(GaussianimatePreferences)
     properties.register()
+    retarget_map.register()
     motion_store.register()
+    handlers.register()
     lifecycle.register()
 
 
@@ -21,12 +24,15 @@ def unregister() -> None:
     """Stop a running job and undo :func:`register`."""
     import bpy
 
-    from . import job, motion_store, properties
+    from . import job, motion_store, properties, retarget_map
     from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
+    from .secondary import handlers
 
     lifecycle.unregister()
     job.stop_all()
+    handlers.unregister()
     motion_store.unregister()
+    retarget_map.unregister()
     properties.unregister()
     bpy.utils.unregister_class(GaussianimatePreferences)

@@ -37,12 +37,22 @@ def pose_anew(armature: bpy.types.Object) -> None:
     action = armature.get(POSE)
     if action is None:
         action = bpy.data.actions.new(f"{armature.name} pose")
-        action.use_fake_user = True  # the user's work outlives a rig that is built again
-        armature[POSE] = action
+    play_pose(armature, action)
+
+
+def play_pose(armature: bpy.types.Object, action: bpy.types.Action) -> None:
+    """Play an action as the user's own from now on; the one he had before is kept in the file."""
+    _keep_pose(armature)
+    before = armature.get(POSE)
+    if before is not None:
+        before.use_fake_user = True
+    action.use_fake_user = True  # the user's work outlives a rig that is built again
+    if is_replaying(armature):
+        modes = armature.get(MODES, {})
+        for bone in armature.pose.bones:
+            bone.rotation_mode = modes.get(bone.name, bone.rotation_mode)
+    armature[POSE] = action
     reset_pose(armature)
-    modes = armature.get(MODES, {})
-    for bone in armature.pose.bones:
-        bone.rotation_mode = modes.get(bone.name, bone.rotation_mode)
     _play(armature, action)
 
 

@@ -13,6 +13,7 @@ def _classes() -> tuple[type, ...]:
     from .import_capture import GAUSSIANIMATE_OT_import_capture
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
     from .render_splats import GAUSSIANIMATE_OT_render_splats
+    from .retarget_action import GAUSSIANIMATE_OT_retarget_action, GAUSSIANIMATE_OT_suggest_bone_map
     from .secondary_motion import GAUSSIANIMATE_OT_set_secondary_motion
 
     return (
@@ -23,6 +24,8 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_reset_pose,
         GAUSSIANIMATE_OT_set_secondary_motion,
         GAUSSIANIMATE_OT_bake_partmm,
+        GAUSSIANIMATE_OT_suggest_bone_map,
+        GAUSSIANIMATE_OT_retarget_action,
         GAUSSIANIMATE_OT_apply_transform,
         GAUSSIANIMATE_OT_rebind,
         GAUSSIANIMATE_OT_bake_ply,

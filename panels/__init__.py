@@ -9,6 +9,7 @@ def _classes() -> tuple[type, ...]:
     from .display_panel import GAUSSIANIMATE_PT_display
     from .import_panel import GAUSSIANIMATE_PT_import
     from .main import GAUSSIANIMATE_PT_main
+    from .retarget_panel import GAUSSIANIMATE_PT_retarget, GAUSSIANIMATE_UL_bone_map
     from .rig_panel import GAUSSIANIMATE_PT_rig
     from .secondary_panel import GAUSSIANIMATE_PT_secondary
 
@@ -18,6 +19,8 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_PT_rig,
         GAUSSIANIMATE_PT_animate,
         GAUSSIANIMATE_PT_secondary,
+        GAUSSIANIMATE_UL_bone_map,
+        GAUSSIANIMATE_PT_retarget,
         GAUSSIANIMATE_PT_bake,
         GAUSSIANIMATE_PT_display,
     )
