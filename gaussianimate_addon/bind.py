@@ -85,15 +85,25 @@ def rebind(object: bpy.types.Object) -> None:
     applied = _applied_to_points(object)
     if applied is not None:
         _follow_points(object, applied)
-    modifier = find_modifier(object, DEFORM)
-    if modifier is None:
-        return
+    if find_modifier(object, DEFORM) is not None:
+        follow_armature(object)
+
+
+def follow_armature(object: bpy.types.Object) -> None:
+    """Let a deformer follow skin bones that were renamed, or moved by an Apply of the armature's transform.
+
+    Raises
+    ------
+    RigError : they were changed otherwise, or are gone
+    """
+    modifier: Any = find_modifier(object, DEFORM)
     armature = get_input(modifier, "Armature")
     bones = indexed_bones(armature, SKIN_BONE) if armature is not None else []
     if armature is None or not bones or len(bones) != len(bone_names(modifier.node_group)):
         raise RigError(f"the skin bones of '{object.name}' are gone; build the rig again")
     group = own_group(modifier)
-    set_bone_names(group, [bone.name for bone in bones])
+    if bone_names(group) != [bone.name for bone in bones]:
+        set_bone_names(group, [bone.name for bone in bones])
     if not _bones_hold(object, armature):
         _follow_bones(object, armature, group)
 

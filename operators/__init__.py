@@ -12,6 +12,7 @@ def _classes() -> tuple[type, ...]:
     from .display import GAUSSIANIMATE_OT_set_display
     from .import_capture import GAUSSIANIMATE_OT_import_capture
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
+    from .refit_skeleton import GAUSSIANIMATE_OT_refit_skeleton
     from .render_splats import GAUSSIANIMATE_OT_render_splats
     from .retarget_action import GAUSSIANIMATE_OT_retarget_action, GAUSSIANIMATE_OT_suggest_bone_map
     from .secondary_motion import GAUSSIANIMATE_OT_set_secondary_motion
@@ -20,6 +21,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_import_capture,
         GAUSSIANIMATE_OT_capture_from_object,
         GAUSSIANIMATE_OT_build_rig,
+        GAUSSIANIMATE_OT_refit_skeleton,
         GAUSSIANIMATE_OT_set_motion,
         GAUSSIANIMATE_OT_reset_pose,
         GAUSSIANIMATE_OT_set_secondary_motion,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import bpy
 
 from ..gaussianimate_addon.deformer import bind_is_stale
+from ..gaussianimate_addon.motion_store import has_motion
 from ..gaussianimate_addon.properties import chosen_skeleton, object_notes, scene_settings
+from ..gaussianimate_addon.skeleton_bones import skeleton_is_edited
 from ..gaussianimate_addon.subject import active_armature, active_splats
 from ..operators.bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
 from ..operators.build_rig import GAUSSIANIMATE_OT_build_rig
+from ..operators.refit_skeleton import GAUSSIANIMATE_OT_refit_skeleton
 from .layout import SubPanel, reason_below, wrapped
 
 SETTINGS = ("max_bones", "max_influences", "joint_threshold", "canonical_frame")
@@ -59,4 +62,15 @@ class GAUSSIANIMATE_PT_rig(SubPanel, bpy.types.Panel):
             box = layout.box()
             wrapped(context, box, stale, "ERROR")
             box.operator(GAUSSIANIMATE_OT_rebind.bl_idname, icon="FILE_REFRESH")
+        armature = active_armature(context)
+        if armature is not None and has_motion(armature):
+            self._draw_skeleton(context, armature)
         layout.operator(GAUSSIANIMATE_OT_apply_transform.bl_idname, text="Apply Transform")
+
+    def _draw_skeleton(self, context: bpy.types.Context, armature: bpy.types.Object) -> None:
+        """The button that solves an edited skeleton; where nothing was edited, how to."""
+        edited = skeleton_is_edited(armature)
+        box = self.layout.box() if edited else self.layout.column()
+        hint = edited or "To correct joints, edit the bones in Edit Mode, then refit"
+        wrapped(context, box, hint, "ERROR" if edited else "INFO")
+        box.operator(GAUSSIANIMATE_OT_refit_skeleton.bl_idname, icon="MOD_ARMATURE")

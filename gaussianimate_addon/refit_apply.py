@@ -1,0 +1,245 @@
+"""A corrected skeleton in place: the user's bones, actions and constraints stay, what is the rig's follows.
+
+All is done on a copy of the armature's data that takes its place at the end, so that a failure on the way
+leaves the rig as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import bpy
+import numpy as np
+from mathutils import Matrix
+
+from ..core.errors import RigError
+from ..core.motion.learned import LearnedMotion
+from ..core.rigging.rig import Rig
+from .action import MADE_HERE, key_replay, new_action
+from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
+from .bind import follow_armature
+from .motion_store import kept_rests, store_motion
+from .motion_switch import REPLAY, is_replaying
+from .refit_lost import lost_keys, lost_targets
+from .refit_read import RefitTask, skin_bones
+from .rig_object import replay_timing
+from .skeleton_bones import JointBone, joint_bones
+from .subject import active_armature_of
+
+
+def apply_refit(
+    context: bpy.types.Context,
+    object: bpy.types.Object,
+    armature: bpy.types.Object,
+    task: RefitTask,
+    rig: Rig,
+    motion: LearnedMotion,
+) -> list[str]:
+    """Let the armature and what plays it follow; returns what the user should know, one sentence each.
+
+    Parameters
+    ----------
+    object : the splats it deforms; task : as read; rig, motion : as solved
+
+    Raises
+    ------
+    RigError : the bones were edited since they were read, or cannot be edited
+    """
+    leave_edit_mode(context, armature)
+    if not _as_seen(task.seen, joint_bones(armature)):
+        raise RigError(
+            f"Bones of '{armature.name}' were edited while the refit ran, so its result was dropped; refit "
+            "again"
+        )
+    with _editable(context, armature), _replaced_data(armature):
+        notes = _edit_bones(context, armature, task, rig)
+        _dress(armature, set(task.bones))
+        store_motion(armature, motion, task.space)
+        notes += _bind_again(armature)
+        _rekey(context, object, armature, task, rig)
+    context.view_layer.update()
+    return [*notes, *lost_keys(armature), *lost_targets(armature)]
+
+
+def leave_edit_mode(context: bpy.types.Context, armature: bpy.types.Object) -> bool:
+    """Go back to the mode before Edit Mode, as Tab does, so that edits count; returns whether it was left."""
+    if armature.mode != "EDIT":
+        return False
+    bpy.ops.object.editmode_toggle()
+    return True
+
+
+def _as_seen(before: tuple[JointBone, ...], now: list[JointBone]) -> bool:
+    def told(bones: list[JointBone]) -> list[tuple[str, int, str]]:
+        return [(bone.name, bone.index, bone.parent) for bone in bones]
+
+    if told(list(before)) != told(now):
+        return False
+    places = [[(*bone.head, *bone.tail) for bone in bones] for bones in (before, now)]
+    return bool(np.allclose(places[0], places[1], rtol=0, atol=1e-9))
+
+
+@contextmanager
+def _editable(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[None]:
+    """Show the armature while its bones are edited; its mode is as before afterwards."""
+    mode, hidden, disabled = armature.mode, armature.hide_get(), armature.hide_viewport
+    active = context.view_layer.objects.active
+    if mode != "OBJECT" and active == armature:
+        bpy.ops.object.mode_set(mode="OBJECT")
+    armature.hide_viewport = False
+    armature.hide_set(False)
+    try:
+        if not armature.visible_get():
+            raise RigError(f"'{armature.name}' is hidden with its collection; show it to refit its skeleton")
+        yield
+    finally:
+        armature.hide_viewport = disabled
+        armature.hide_set(hidden)
+        if mode == "POSE" and active == armature:
+            bpy.ops.object.mode_set(mode="POSE")
+
+
+@contextmanager
+def _replaced_data(armature: bpy.types.Object) -> Iterator[None]:
+    """Work on a copy of the armature's data, which replaces it where all goes well."""
+    before = cast(bpy.types.Armature, armature.data)
+    name, fake = before.name, before.use_fake_user
+    armature.data = before.copy()
+    try:
+        yield
+    except BaseException:
+        copy = cast(bpy.types.Armature, armature.data)
+        armature.data = before
+        bpy.data.armatures.remove(copy)
+        raise
+    after = cast(bpy.types.Armature, armature.data)
+    before.user_remap(after)
+    bpy.data.armatures.remove(before)
+    after.name, after.use_fake_user = name, fake
+
+
+def _edit_bones(
+    context: bpy.types.Context, armature: bpy.types.Object, task: RefitTask, rig: Rig
+) -> list[str]:
+    data = cast(bpy.types.Armature, armature.data)
+    _, before = kept_rests(armature)
+    there = {b: bone.name for b, bone in skin_bones(armature, before).items()}
+    notes = []
+    with edit_mode(context, armature):
+        bones = data.edit_bones
+        joint = {task.bones.index(bone.name): bones[bone.name] for bone in task.seen}
+        skeleton = _collection(data, SKELETON)
+        for j, bone in joint.items():
+            bone[JOINT] = j
+            skeleton.assign(bone)
+            above = int(rig.joint_parents[j])
+            if above >= 0 and SKIN_BONE in (bone.parent or {}):
+                bone.use_connect, bone.parent = False, joint[above]
+                notes.append(f"'{bone.name}' hung on a skin bone; it hangs on '{joint[above].name}' now.")
+        own = {name for name in there.values()}
+        for bone in bones:
+            if SKIN_BONE in bone and bone.name not in own:
+                del bone[SKIN_BONE]  # copies of skin bones carry nothing
+        skin, put_back = _skin_back(data, task, there)
+        for b, bone in skin.items():
+            bone.use_connect = False
+            bone.parent = joint[int(rig.bone_joints[b])]
+    if put_back:
+        count = len(put_back)
+        notes.append(
+            f"{count} skin bone{'s' if count > 1 else ''} that {'were' if count > 1 else 'was'} moved or "
+            "deleted stand where they stood again, as splats follow them."
+        )
+    return notes
+
+
+def _skin_back(
+    data: bpy.types.Armature, task: RefitTask, there: dict[int, str]
+) -> tuple[dict[int, bpy.types.EditBone], list[int]]:
+    """All skin bones, those that are missing made anew and those that were moved put back; and which."""
+    bones, collection = data.edit_bones, _collection(data, SKIN_BONES)
+    long = [bones[name].length for name in there.values()]
+    size = 1 + max(np.abs(rest[:3, 3]).max() for _, rest in task.skin.values())
+    found, put_back = {}, []
+    for b, (name, rest) in task.skin.items():
+        bone = bones[there[b]] if b in there else bones.new(name)
+        if b not in there or np.abs(np.array(bone.matrix) - rest).max() > 1e-5 * size:
+            bone.use_connect, bone.parent = False, None
+            bone.head, bone.tail = (0, 0, 0), (0, float(np.median(long)), 0)
+            bone.matrix = Matrix(rest.tolist())
+            put_back.append(b)
+        bone[SKIN_BONE] = b
+        collection.assign(bone)
+        found[b] = bone
+    return found, put_back
+
+
+def _collection(data: bpy.types.Armature, name: str) -> bpy.types.BoneCollection:
+    return data.collections_all.get(name) or data.collections.new(name)
+
+
+def _dress(armature: bpy.types.Object, joints: set[str]) -> None:
+    """Give new bones what the others got when they were made."""
+    data = cast(bpy.types.Armature, armature.data)
+    for bone in data.bones:
+        deforms = SKIN_BONE in bone
+        if not deforms and bone.name not in joints:
+            continue
+        if bone.color.palette == "DEFAULT":
+            bone.color.palette = "THEME04" if deforms else "THEME09"
+            armature.pose.bones[bone.name].rotation_mode = "QUATERNION"
+        bone.use_deform = deforms
+
+
+def _bind_again(armature: bpy.types.Object) -> list[str]:
+    """Let the deformers of all splats the armature deforms find their skin bones."""
+    notes = []
+    for object in bpy.data.objects:
+        if object.library is not None or active_armature_of(object) != armature:
+            continue
+        try:
+            follow_armature(object)
+        except RigError as error:
+            notes.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
+    return notes
+
+
+def _rekey(
+    context: bpy.types.Context,
+    object: bpy.types.Object,
+    armature: bpy.types.Object,
+    task: RefitTask,
+    rig: Rig,
+) -> None:
+    """Key the replay anew in its own action, wherever that is played."""
+    action = _own_replay(armature)
+    slot = next((slot for slot in action.slots if armature in slot.users()), None) or action.slots[0]
+    strip: Any = action.layers[0].strips[0]
+    bag = strip.channelbag(slot, ensure=True)
+    bag.fcurves.clear()
+    for group in list(bag.groups):
+        bag.groups.remove(group)
+    key_replay(bag, armature, rig, context.scene, *replay_timing(object), task.space)
+    armature.update_tag()
+
+
+def _own_replay(armature: bpy.types.Object) -> bpy.types.Action:
+    """Return the replay of this armature: a new one where it was deleted, a copy where others play it too."""
+    action: Any = armature.get(REPLAY)
+    playing = is_replaying(armature)
+    if action is None or not len(action.layers):
+        action = new_action(armature, f"{armature.name} replay")[0]
+        action[MADE_HERE] = True
+    elif action.library is not None or any(
+        other.get(REPLAY) == action and other.data != armature.data for other in bpy.data.objects
+    ):
+        action = action.copy()
+    else:
+        return action
+    armature[REPLAY] = action
+    if playing:
+        armature.animation_data.action = action
+        armature.animation_data.action_slot = action.slots[0]
+    return action
