@@ -1,6 +1,7 @@
-"""What a rig has learned of its motion, kept in the .blend: packed in a custom property of the armature data.
+"""What a rig has learned of its motion, kept in the .blend: in a custom property of the armature data.
 
-Motion of more than `LARGEST` bytes lies in a file beside the .blend from the moment that is saved, as undo
+The bytes are those of a text data-block that the property points to: Blender copies an armature with all its
+properties at every change of the pose, and a text never. Motion of more than `LARGEST` bytes lies in a file beside the .blend from the moment that is saved, as undo
 steps and saves would carry it along; until then it is packed too. The rest matrices of the bones are kept
 with it: they say how the armature stood when its motion was learned.
 """
@@ -24,7 +25,8 @@ from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import read_attribute, splats
 from .skin_attributes import read_skin
 
-MOTION = "gaussianimate_motion"  # property of the armature data: digest, joints, skin, data or file
+MOTION = "gaussianimate_motion"  # property of the armature data: digest, joints, skin, text or file
+BYTES = "gaussianimate_bytes"  # property of the text
 LARGEST = 100 * 2**20  # bytes that are packed in a saved .blend
 F64 = NDArray[np.float64]
 
@@ -41,9 +43,13 @@ def store_motion(armature: bpy.types.Object, motion: LearnedMotion, space: F64 |
     joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
     packed = motion.to_bytes()
     digest = hashlib.sha256(packed).hexdigest()
+    forget_motion(armature)
+    text = bpy.data.texts.new(f".{_data(armature).name} motion")
+    text.use_fake_user = False  # it goes with the armature
+    text[BYTES] = packed
     _data(armature)[MOTION] = {
         "digest": digest,
-        "data": packed,
+        "text": text,
         "joints": _rests(joints, JOINT, space) | {"parents": [joint_above(bone) for bone in joints]},
         "skin": _rests(skin, SKIN_BONE, space),
     }
@@ -58,6 +64,7 @@ def has_motion(armature: bpy.types.Object) -> bool:
 def forget_motion(armature: bpy.types.Object) -> None:
     """Remove what is kept; a file beside the .blend stays where it is."""
     if has_motion(armature):
+        _drop_text(_data(armature)[MOTION])
         del _data(armature)[MOTION]
 
 
@@ -138,8 +145,11 @@ def _by_index(kept: Any) -> dict[int, F64]:
 
 def _packed(data: bpy.types.Armature) -> bytes:
     kept: Any = data[MOTION]
-    if "data" in kept:
-        return kept["data"]
+    if "file" not in kept:
+        text = kept.get("text")
+        if text is None or BYTES not in text:
+            raise RigError(f"The motion of '{data.name}' was deleted; build the rig again from the capture.")
+        return text[BYTES]
     path = Path(bpy.path.abspath(kept["file"], library=data.library))
     try:
         packed = path.read_bytes()
@@ -165,21 +175,29 @@ def _before_save(path: str, *_: Any) -> None:
 
 def _place(data: bpy.types.Armature, blend: Path) -> None:
     kept: Any = data[MOTION]
-    if "data" in kept and len(kept["data"]) <= LARGEST:
-        return
     name = f"{blend.stem}.{bpy.path.clean_name(data.name)}.{kept['digest'][:8]}.motion.npz"
     target = blend.parent / name
     try:
         packed = _packed(data)
+        if "file" not in kept and len(packed) <= LARGEST:
+            return
         if not target.exists():
             with replacing(target) as temporary:
                 temporary.write_bytes(packed)
     except GaussiAnimateError as error:  # it stays where it is, the file itself must still be saved
         print(f"GaussiAnimate: {error}")
         return
-    if "data" in kept:
-        del kept["data"]
     kept["file"] = f"//{name}"
+    _drop_text(kept)
+
+
+def _drop_text(kept: Any) -> None:
+    """Remove the packed bytes, unless another armature has them too."""
+    text = kept.get("text")
+    if text is not None:
+        del kept["text"]
+        if text.users == 0:
+            bpy.data.texts.remove(text)
 
 
 @persistent
