@@ -33,6 +33,10 @@ class RigError(GaussiAnimateError):
     """A rig file or object is incomplete, inconsistent, or does not fit the cloud it is used on."""
 
 
+class SelectionError(GaussiAnimateError):
+    """A selection layer cannot be read, or what it says makes no selection."""
+
+
 class MissingDependencyError(GaussiAnimateError):
     """An optional library is needed for what was asked; the message says how to get it."""
 

@@ -1,0 +1,180 @@
+"""Stacks of selection layers at any points: weights and their exact gradients in one pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .band import FULL, PARTLY, Band
+from .compose import Selected, compose
+from .layer import LayerStack, SelectionLayer
+from .viewpoint import Projected, Viewpoint
+
+Floats = NDArray[np.floating]
+CHUNK = 1 << 15
+MOST_THREADS = 8
+
+
+class LayerField:
+    """One layer, made ready to be evaluated at many points."""
+
+    def __init__(self, layer: SelectionLayer) -> None:
+        self.layer, self.band = layer, Band(layer.shape, layer.feather)
+
+    def select(self, points: Floats, at: Projected, gradients: bool) -> Selected:
+        """Evaluate at points (N, 3) seen in the layer's view, in the floating type of ``at``."""
+        if self.band.empty:
+            return Selected(np.zeros_like(at.x), np.zeros(0, dtype=np.intp), None)
+        state, cell = self.band.sort(at.x, at.y)
+        fade = (state == FULL).astype(at.x.dtype)
+        rows = np.flatnonzero(state == PARTLY)
+        fade[rows], slope = self._measure(_rows(at, rows), cell[rows], gradients)
+        selected = Selected(fade, rows, slope)
+        return selected if self.layer.front is None else self._keep_to_front(selected, points, at, gradients)
+
+    def _measure(
+        self, at: Projected, cell: NDArray[np.int32], gradients: bool
+    ) -> tuple[Floats, Floats | None]:
+        """Return fades (R,) and slopes (3, R) of points whose distance to the edge matters."""
+        layer, near = self.layer, self.band.near(cell)
+        distance = layer.shape.distance(at.x, at.y, normals=gradients, near=near)
+        if not gradients or distance.x is None or distance.y is None:
+            return layer.feather.value(distance.value), None
+        fade, rate = layer.feather.value_and_slope(distance.value)
+        return fade, layer.viewpoint.pull_back(at, rate * distance.x, rate * distance.y)
+
+    def _keep_to_front(self, selected: Selected, points: Floats, at: Projected, gradients: bool) -> Selected:
+        """Multiply by the fade in depth."""
+        front, (fade, partly, slope) = self.layer.front, selected
+        assert front is not None
+        rows = np.flatnonzero(fade > 0)
+        value, by_depth = front.fade(self.layer.viewpoint, points[rows], _rows(at, rows), gradients)
+        if by_depth is None:
+            fade[rows] *= value
+            return Selected(fade, rows, None)
+        total = np.zeros((3, len(fade)), fade.dtype)
+        if slope is not None:
+            total[:, partly] = slope
+        total = total[:, rows] * value + by_depth * fade[rows]
+        fade[rows] *= value
+        return Selected(fade, rows, total)
+
+
+class StackField:
+    """A stack of layers, made ready to be evaluated at many points.
+
+    Parameters
+    ----------
+    stack : muted layers are left out
+    """
+
+    def __init__(self, stack: LayerStack) -> None:
+        self.bones = stack.bones
+        self.fields = [
+            [LayerField(layer) for layer in stack.of_bone(bone, muted=False)] for bone in stack.bones
+        ]
+
+    def evaluate(self, points: Floats, weights: Floats, gradients: Floats | None) -> None:
+        """Change weights (N, M) and gradients (N, M, 3) at points (N, 3) in place, in their own type."""
+        views: dict[Viewpoint, Projected] = {}
+        for bone, fields in enumerate(self.fields):
+            if not fields:
+                continue
+            w = np.ascontiguousarray(weights[:, bone])
+            g = None if gradients is None else np.ascontiguousarray(gradients[:, bone].T)
+            for field in fields:
+                layer, view = field.layer, field.layer.viewpoint
+                if view not in views:
+                    views[view] = view.project(points, weights.dtype)
+                selected = field.select(points, views[view], g is not None)
+                compose(layer.operation, layer.strength, w, g, selected)
+            weights[:, bone] = w
+            if gradients is not None and g is not None:
+                gradients[:, bone] = g.T
+
+
+def evaluate_stack(
+    stack: LayerStack,
+    points: Floats,
+    *,
+    base: tuple[Floats, Floats] | None = None,
+    dtype: DTypeLike = np.float64,
+    threads: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Return the weights of all bones and their gradients, before completion and normalisation.
+
+    Every selection is ``strength * f(d(u(p)))`` with the signed distance d in the plane of its view, the
+    feather f and the projection u; its gradient is the product of their derivatives. Where those jump (on
+    the medial axis and at the corners of a shape, at the ends of a linear feather) the gradient is that of
+    one side.
+
+    Parameters
+    ----------
+    points : (N, 3) positions in object space
+    base : weights (N, M) and gradients (N, M, 3) the layers start from; None starts from 0
+    threads : at most; None takes one a core
+
+    Returns
+    -------
+    weights : (N, M), 0..1
+    gradients : (N, M, 3), 1/m
+    """
+    points, shape = np.asarray(points), (len(points), len(stack.bones))
+    weights, gradients = np.zeros(shape, dtype), np.zeros((*shape, 3), dtype)
+    if base is not None:
+        weights[:], gradients[:] = base
+    field = StackField(stack)
+
+    def work(rows: slice) -> None:
+        field.evaluate(points[rows], weights[rows], gradients[rows])
+
+    in_chunks(len(points), work, threads)
+    return weights, gradients
+
+
+def evaluate_weights(
+    stack: LayerStack,
+    points: Floats,
+    *,
+    base: Floats | None = None,
+    dtype: DTypeLike = np.float64,
+    threads: int | None = None,
+) -> Floats:
+    """Return the weights (N, M) alone; see `evaluate_stack`."""
+    points = np.asarray(points)
+    weights = np.zeros((len(points), len(stack.bones)), dtype)
+    if base is not None:
+        weights[:] = base
+    field = StackField(stack)
+
+    def work(rows: slice) -> None:
+        field.evaluate(points[rows], weights[rows], None)
+
+    in_chunks(len(points), work, threads)
+    return weights
+
+
+def in_chunks(count: int, work: Callable[[slice], None], threads: int | None = None) -> None:
+    """Call ``work`` for slices that make up ``range(count)``, in several threads where there are many."""
+    slices = list(_chunks(count))
+    workers = min(threads or os.cpu_count() or 1, MOST_THREADS, len(slices))
+    if workers <= 1:
+        for rows in slices:
+            work(rows)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        for _ in pool.map(work, slices):
+            pass
+
+
+def _chunks(count: int) -> Iterator[slice]:
+    for start in range(0, count, CHUNK):
+        yield slice(start, min(start + CHUNK, count))
+
+
+def _rows(at: Projected, rows: NDArray[np.intp]) -> Projected:
+    return Projected(at.x[rows], at.y[rows], at.w[rows], at.seen[rows])

@@ -1,0 +1,72 @@
+"""Rectangles, turned by any angle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...errors import SelectionError
+from .base import Distance, Floats, Near, Point, box_of, finite, local_frame
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A rectangle by its centre and half its sides (pixels), turned counter-clockwise (radians)."""
+
+    centre: Point
+    half: Point
+    angle: float = 0.0
+    kind: ClassVar[str] = "rectangle"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centre", finite(self.centre, "centre"))
+        object.__setattr__(self, "half", finite(self.half, "sides"))
+        object.__setattr__(self, "angle", finite([self.angle], "angle")[0])
+        if len(self.centre) != 2 or len(self.half) != 2 or min(self.half) < 0:
+            raise SelectionError("A rectangle needs a centre and two sides that are not negative")
+
+    @classmethod
+    def from_corners(cls, a: Point, b: Point) -> Rectangle:
+        """Return the upright rectangle between two opposite corners."""
+        (ax, ay), (bx, by) = a, b
+        return cls(((ax + bx) / 2, (ay + by) / 2), (abs(bx - ax) / 2, abs(by - ay) / 2))
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float] | None:
+        """Box of the corners; None where a side is zero."""
+        if min(self.half) == 0:
+            return None
+        c, s = abs(np.cos(self.angle)), abs(np.sin(self.angle))
+        (a, b) = self.half
+        return box_of(self.centre, float(c * a + s * b), float(s * a + c * b))
+
+    def distance(self, x: Floats, y: Floats, normals: bool = True, near: Near | None = None) -> Distance:
+        """Return the distance to the edge; inside, the gradient is that of the nearest side."""
+        u, v, c, s = local_frame(x, y, self.centre, self.angle)
+        across, along = np.abs(u) - self.half[0], np.abs(v) - self.half[1]
+        out_x, out_y = np.maximum(across, 0), np.maximum(along, 0)
+        outside = np.hypot(out_x, out_y)
+        value = outside + np.minimum(np.maximum(across, along), 0)
+        if not normals:
+            return Distance(value)
+        beyond = outside > 0
+        length = np.where(beyond, outside, 1)
+        flat = across >= along
+        nu = np.copysign(np.where(beyond, out_x / length, flat), u)
+        nv = np.copysign(np.where(beyond, out_y / length, ~flat), v)
+        return Distance(value, c * nu - s * nv, s * nu + c * nv)
+
+    def mirrored(self, x: float) -> Rectangle:
+        """Return the rectangle flipped about a vertical line."""
+        return Rectangle((2 * x - self.centre[0], self.centre[1]), self.half, -self.angle)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and floats."""
+        return {
+            "kind": self.kind,
+            "centre": list(self.centre),
+            "half": list(self.half),
+            "angle": self.angle,
+        }
