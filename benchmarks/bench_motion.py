@@ -34,8 +34,8 @@ def motion(frames: int, seed: int) -> np.ndarray:
     return quaternion_exp(0.5 * swing)
 
 
-def database(frames: int) -> MotionDatabase:
-    """Return a database of `frames` frames whose bones sway about their joints."""
+def body_rig(frames: int) -> Rig:
+    """Return a rig of `frames` poses whose bones sway about their joints."""
     rng = np.random.default_rng(0)
     count = frames // CLIP
     rotations = np.concatenate([motion(CLIP, seed) for seed in range(count)])
@@ -45,7 +45,7 @@ def database(frames: int) -> MotionDatabase:
     transforms = joint_transforms(PARENTS, joints, rotations, roots)[:, carriers]
     transforms[..., 3] += 0.02 * rng.normal(size=transforms[..., 3].shape)
     rest = joints[carriers][:, None] + 0.1 * rng.normal(size=(BONES, 30, 3))
-    rig = Rig(
+    return Rig(
         rest=rest.reshape(-1, 3).astype(np.float32),
         indices=np.repeat(np.arange(BONES), 30)[:, None].astype(np.int32),
         weights=np.ones((30 * BONES, 1), np.float32),
@@ -59,9 +59,15 @@ def database(frames: int) -> MotionDatabase:
         frames=np.tile(np.arange(CLIP, dtype=np.int32), count),
         fps=FPS,
         canonical_frame=0,
+        clips=np.repeat(np.arange(count, dtype=np.int32), CLIP),
     )
+
+
+def database(frames: int) -> MotionDatabase:
+    """Return the database of `body_rig`."""
+    rig = body_rig(frames)
     start = time.perf_counter()
-    built = build_database(rig, np.repeat(np.arange(count), CLIP))
+    built = build_database(rig, rig.clips)
     megabytes = built.nbytes / 1e6
     seconds = time.perf_counter() - start
     print(f"{built.frame_count} frames, {len(built.parts)} parts: {seconds:.2f} s, {megabytes:.1f} MB")

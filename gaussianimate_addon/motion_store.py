@@ -1,9 +1,9 @@
 """What a rig has learned of its motion, kept in the .blend: in a custom property of the armature data.
 
 The bytes are those of a text data-block that the property points to: Blender copies an armature with all its
-properties at every change of the pose, and a text never. Motion of more than `LARGEST` bytes lies in a file beside the .blend from the moment that is saved, as undo
-steps and saves would carry it along; until then it is packed too. The rest matrices of the bones are kept
-with it: they say how the armature stood when its motion was learned.
+properties at every change of the pose, and a text never. Motion of more than `LARGEST` bytes lies in a file
+beside the .blend from the moment that is saved, as undo steps and saves would carry it along. The rest
+matrices of the bones are kept with it: they say how the armature stood when its motion was learned.
 """
 
 from __future__ import annotations

@@ -79,52 +79,58 @@ def keyed_poses(
     bag = channel_bag(armature)
     if bag is None:
         return None
-    keyed = False
-    turns = np.empty((len(frames), len(bones.joints), 4))
+    sampler = _Sampler(bag, frames.tolist(), now)
     pose_bones = posed.pose.bones
-    for column, row in enumerate(bones.joint_rows.tolist()):
+    turns = []
+    for row in bones.joint_rows.tolist():
         bone = pose_bones[row]
-        channel, size = ROTATIONS.get(bone.rotation_mode, EULER)
-        found = _sample(bag, bone_path(bone.name, channel), getattr(bone, channel), size, frames, now)
-        if found is None:
+        mode = bone.rotation_mode
+        channel, size = ROTATIONS.get(mode, EULER)
+        values = sampler.sample(bone_path(bone.name, channel), getattr(bone, channel)[:size])
+        if values is None:
             return None
-        values, animated = found
-        keyed |= animated
-        turns[:, column] = _quaternions(values, bone.rotation_mode)
+        turns.append(values if mode == "QUATERNION" else _quaternions(values, mode))
     root = pose_bones[int(bones.joint_rows[0])]
-    found = _sample(bag, bone_path(root.name, "location"), root.location, 3, frames, now)
-    if found is None or not (keyed or found[1]):
+    places = sampler.sample(bone_path(root.name, "location"), root.location[:])
+    if places is None or not sampler.found:
         return None
-    return bones.from_channels(turns, found[0])
+    rotations = normalize_quaternions(np.array(turns, np.float64).swapaxes(0, 1))
+    return bones.from_channels(np.asarray(rotations, np.float64), np.array(places, np.float64))
 
 
-def _sample(
-    bag: bpy.types.ActionChannelbag, path: str, stands: Any, size: int, frames: F64, now: float | None
-) -> tuple[F64, bool] | None:
-    """Values (H, size) of a channel that stands at `stands`, and whether it has curves; None: it stands
-    elsewhere than they say."""
-    values = np.tile(np.array(stands, np.float64), (len(frames), 1))
-    animated = False
-    for index in range(size):
-        curve = bag.fcurves.find(path, index=index)
-        if curve is None or curve.mute:
-            continue
-        if now is not None and abs(curve.evaluate(now) - stands[index]) > SAME:
-            return None
-        animated = True
-        values[:, index] = [curve.evaluate(frame) for frame in frames]
-    return values, animated
+Values = list[tuple[float, ...]]
 
 
-def _quaternions(values: F64, mode: str) -> F64:
-    """Unit quaternions (H, 4) of a bone's rotation channels (H, 3 or 4)."""
-    if mode == "QUATERNION":
-        return np.asarray(normalize_quaternions(values), np.float64)
+@dataclass
+class _Sampler:
+    """Looks channels up at frames; `found` tells whether any had a curve."""
+
+    bag: bpy.types.ActionChannelbag
+    frames: list[float]
+    now: float | None
+    found: bool = False
+
+    def sample(self, path: str, stands: tuple[float, ...]) -> Values | None:
+        """Values of a channel that stands at `stands`, at each frame; None: its curves say otherwise."""
+        columns = []
+        for index, value in enumerate(stands):
+            curve = self.bag.fcurves.find(path, index=index)
+            if curve is None or curve.mute:
+                columns.append([value] * len(self.frames))
+                continue
+            evaluate = curve.evaluate
+            if self.now is not None and abs(evaluate(self.now) - value) > SAME:
+                return None
+            self.found = True
+            columns.append([evaluate(frame) for frame in self.frames])
+        return list(zip(*columns, strict=True))
+
+
+def _quaternions(values: Values, mode: str) -> Values:
+    """Quaternions of a bone's axis and angle, or Euler angles."""
     if mode == "AXIS_ANGLE":
-        turns = [Quaternion(value[1:], value[0]) for value in values.tolist()]
-    else:
-        turns = [Euler(value, cast(Any, mode)).to_quaternion() for value in values.tolist()]
-    return np.array(turns, np.float64).reshape(-1, 4)
+        return [Quaternion(value[1:], value[0])[:] for value in values]
+    return [Euler(value, cast(Any, mode)).to_quaternion()[:] for value in values]
 
 
 @dataclass
