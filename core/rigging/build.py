@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from ..progress import Progress, no_progress
 from .decomposition.ssdr import SkinningDecomposition, decompose
 from .rig import Rig
 from .skeleton.skeleton import Skeleton, build_skeleton, single_joint
+
+if TYPE_CHECKING:
+    from .curves.surface import Surface
 
 DEFAULT_FPS = 24.0
 SKELETONS = ("auto", "given", "extracted")
@@ -76,14 +80,15 @@ class RigResult:
     report: RigReport
 
 
-class _Clock:
-    """Wall time of each stage."""
+class Clock:
+    """Wall time of each stage, seconds."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
+        """Time what is done inside."""
         start = time.perf_counter()
         yield
         self.seconds[stage] = time.perf_counter() - start
@@ -101,10 +106,10 @@ def build_rig(
     """
     options = options or RigOptions()
     options.check()
-    clock = _Clock()
+    clock = Clock()
     if options.skeleton == "given" and capture.skeleton is None:
         raise CaptureError(f"{capture.name} brings no skeleton; let one be extracted from its motion.")
-    frames, canonical, notes = _usable_frames(capture, options.canonical_frame)
+    frames, canonical, notes = usable_frames(capture, options.canonical_frame)
     rest = capture.positions[canonical]
     positions = capture.positions if len(frames) == capture.frame_count else capture.positions[frames]
     with clock("ssdr"):
@@ -116,7 +121,9 @@ def build_rig(
     notes += [*skin.notes, *_frame_notes(len(frames))]
     skeleton = _given(capture, canonical, frames, positions, skin, options, clock, progress, notes)
     if skeleton is None:
-        skeleton = _extracted(capture, canonical, rest, positions, skin, options, clock, progress)
+        skeleton = extract_skeleton(
+            capture, canonical, rest, positions, skin, options.joint_threshold, clock, progress
+        )
     rig = Rig(
         rest=np.ascontiguousarray(rest, np.float32),
         indices=skin.indices,
@@ -152,7 +159,7 @@ def _given(
     positions: NDArray[np.float32],
     skin: SkinningDecomposition,
     options: RigOptions,
-    clock: _Clock,
+    clock: Clock,
     progress: Progress,
     notes: list[str],
 ) -> Skeleton | None:
@@ -174,16 +181,18 @@ def _given(
     return skeleton if used else None
 
 
-def _extracted(
+def extract_skeleton(
     capture: Capture,
     canonical: int,
     rest: NDArray[np.float32],
     positions: NDArray[np.float32],
     skin: SkinningDecomposition,
-    options: RigOptions,
-    clock: _Clock,
+    threshold: float,
+    clock: Clock,
     progress: Progress,
+    surface: Surface | None = None,
 ) -> Skeleton:
+    """The skeleton found in the motion of points (F, N, 3), on the curve of the surface of the rest pose."""
     cloud = capture.load_cloud(canonical) if capture.load_cloud else None
     opacities = None if cloud is None else cloud.opacities
     if skin.transforms.shape[1] == 1:
@@ -191,20 +200,25 @@ def _extracted(
             return single_joint(rest, positions, skin, opacities)
     from .curves.contraction import contract
     from .curves.curve import extract_curve
-    from .curves.surface import closed_surface
 
     with clock("surface"):
-        scales = None if cloud is None else cloud.scales
-        surface = closed_surface(rest, capture.faces, scales, opacities, progress=progress)
+        surface = surface or rest_surface(capture, canonical, progress)
     with clock("curve"):
         curve = extract_curve(surface, contract(surface, progress=progress), rest, progress=progress)
     with clock("joints"):
-        return build_skeleton(
-            surface, curve, rest, positions, skin, opacities, options.joint_threshold, progress=progress
-        )
+        return build_skeleton(surface, curve, rest, positions, skin, opacities, threshold, progress=progress)
 
 
-def _usable_frames(capture: Capture, wanted: int) -> tuple[NDArray[np.intp], int, list[str]]:
+def rest_surface(capture: Capture, canonical: int, progress: Progress = no_progress) -> Surface:
+    """The closed surface of the canonical frame."""
+    from .curves.surface import closed_surface
+
+    cloud = capture.load_cloud(canonical) if capture.load_cloud else None
+    scales, opacities = (None, None) if cloud is None else (cloud.scales, cloud.opacities)
+    return closed_surface(capture.positions[canonical], capture.faces, scales, opacities, progress=progress)
+
+
+def usable_frames(capture: Capture, wanted: int) -> tuple[NDArray[np.intp], int, list[str]]:
     """Valid frames, the canonical one (the valid frame nearest to the one wanted), and notes."""
     if capture.point_count == 0 or capture.frame_count == 0:
         raise CaptureError(f"{capture.name} has no points or no frames, so there is nothing to rig.")

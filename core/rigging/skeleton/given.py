@@ -60,8 +60,8 @@ def bind_skeleton(
     affinity /= affinity.sum(axis=1, keepdims=True)
     rotations, moves = _local_poses(tree, motions[:, kept])
     stats = lbs_statistics(rest, positions, skin.indices, skin.weights, len(affinity))
-    transforms = _normalised(stats, joint_transforms(tree.parents, tree.positions, rotations, moves))
-    binding, error = _bind(stats, tree, transforms, affinity, costs[:, kept])
+    transforms = stats.to_units(joint_transforms(tree.parents, tree.positions, rotations, moves))
+    binding, error = bind_bones(stats, tree, transforms, affinity, costs[:, kept])
     return Skeleton(
         tree=tree,
         names=tuple(given.names[j] for j in kept),
@@ -76,7 +76,7 @@ def bind_skeleton(
     )
 
 
-def _bind(
+def bind_bones(
     stats: LbsStatistics, tree: KinematicTree, transforms: F64, affinity: F64, costs: F64
 ) -> tuple[NDArray[np.int32], float]:
     """Joint (B,) of each outer bone, and the root mean square error of the replay, of the box diagonal."""
@@ -87,14 +87,6 @@ def _bind(
     binding = rebind(stats, transforms, start, allowed, least_gain=least)
     error = squared_error(stats, transforms[:, binding]).sum() / (stats.point_count * len(transforms))
     return binding, float(np.sqrt(error))
-
-
-def _normalised(stats: LbsStatistics, transforms: F64) -> F64:
-    """Transforms (F, J, 3, 4) in the statistics' units."""
-    motion = transforms.copy()
-    motion[..., 3] += motion[..., :3] @ stats.center - stats.frame_centers[:, None]
-    motion[..., 3] /= stats.scale
-    return motion
 
 
 def given_poses(rig: Rig, skeleton: GivenSkeleton) -> tuple[F64, F64]:

@@ -107,7 +107,7 @@ def tidy(body: Body, fit: SkeletonFit) -> SkeletonFit:
         fit = without_joint(fit, joint)
     positions = fit.tree.positions.copy()
     counts = fit.tree.child_counts
-    ends = (counts == 0) & (fit.tree.parents >= 0) & ~fit.held
+    ends = (counts == 0) & (fit.tree.parents >= 0)
     for joint in np.flatnonzero(ends):
         parent = fit.tree.parents[joint]
         mine = fit.bone_joints == parent
@@ -128,7 +128,7 @@ def _needless_end(fit: SkeletonFit) -> int | None:
     lengths = np.linalg.norm(tree.positions - tree.positions[np.maximum(tree.parents, 0)], axis=1)
     within = tree.ancestry()
     needless = []
-    for joint in np.flatnonzero(ends & ~fit.held & (tree.parents >= 0)):
+    for joint in np.flatnonzero(ends & (tree.parents >= 0)):
         siblings = np.flatnonzero((tree.parents == tree.parents[joint]) & (np.arange(len(tree)) != joint))
         if not len(siblings):
             continue

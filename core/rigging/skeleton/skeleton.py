@@ -82,7 +82,7 @@ def build_skeleton(
     budget = 2 * skin.rmse / stats.scale + 0.01
     center = (center - stats.center) / stats.scale
     fit = fit_structure(body, start, center, budget, progress)
-    fit = _pose_all_frames(stats, fit, _some_frames(len(stats.energy)), progress)
+    fit = pose_all_frames(stats, fit, some_frames(len(stats.energy)), progress)
     return _in_metres(stats, fit, surface)
 
 
@@ -108,7 +108,7 @@ def fit_structure(
     return tidy(body, fit)
 
 
-def _pose_all_frames(
+def pose_all_frames(
     stats: LbsStatistics, fit: SkeletonFit, fitted: NDArray[np.intp], progress: Progress
 ) -> SkeletonFit:
     """Poses of all frames: the better fit of two starts, orientations and nearest fitted frame."""
@@ -127,7 +127,7 @@ def _pose_all_frames(
     return replace(fit, poses=poses)
 
 
-def _some_frames(total: int) -> NDArray[np.intp]:
+def some_frames(total: int) -> NDArray[np.intp]:
     """At most `STRUCTURE_FRAMES` evenly spaced frames."""
     return np.unique(np.linspace(0, total - 1, min(STRUCTURE_FRAMES, total)).round().astype(np.intp))
 
@@ -140,14 +140,11 @@ def _body(
     skin: SkinningDecomposition,
 ) -> Body:
     """What the fit needs, for at most `STRUCTURE_FRAMES` evenly spaced frames."""
-    few = _some_frames(len(stats.energy))
-    motion = skin.transforms[few].copy()
-    motion[..., 3] += motion[..., :3] @ stats.center - stats.frame_centers[few, None]
-    motion[..., 3] /= stats.scale
+    few = some_frames(len(stats.energy))
     points = (rest - stats.center) / stats.scale
     return Body(
         stats=stats.take_frames(few),
-        bone_motion=motion,
+        bone_motion=stats.to_units(skin.transforms, few),
         shapes=BoneShapes.of(points, skin.indices[:, 0], stats.bone_count),
         interior=Interior.of(surface, stats.center, stats.scale),
         curve=(curve.nodes - stats.center) / stats.scale,

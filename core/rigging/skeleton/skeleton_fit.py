@@ -37,6 +37,7 @@ class Body:
     bone_motion : (F, B, 3, 4) the outer bones' own transforms
     shapes : where the bones lie; interior : where joints may lie
     curve : (M, 3) nodes of the curve skeleton
+    settled : (J',) joints of an earlier skeleton that keep their place (see `SkeletonFit.origins`)
     """
 
     stats: LbsStatistics
@@ -44,6 +45,7 @@ class Body:
     shapes: BoneShapes
     interior: Interior
     curve: F64
+    settled: NDArray[np.bool_] | None = None
 
     def nearest_curve(self, points: F64) -> F64:
         """Nearest curve nodes (J, 3) of points (J, 3)."""
@@ -72,8 +74,8 @@ class SkeletonFit:
     curve node
     bone_joints : (B,) joint that carries each bone; affinity : (B, J)
     poses : of the frames fitted
-    origins : (J,) joint of an earlier skeleton that each is, -1 where it is new: the former keep their place
-        and are not removed; None: all are free
+    origins : (J,) joint of an earlier skeleton that each is, -1 where it is new: the former are not removed;
+        None: all are new
     """
 
     tree: KinematicTree
@@ -123,7 +125,9 @@ def improve(body: Body, fit: SkeletonFit, rounds: int = 1, iterations: int = 4) 
         distance = np.linalg.norm(away, axis=1, keepdims=True)
         positions[1:] = (anchors + away * np.minimum(1, FARTHEST / np.maximum(distance, 1e-12)))[1:]
         positions[1:] = body.interior.pull_inside(positions[1:])
-        positions[fit.held] = fit.tree.positions[fit.held]
+        if body.settled is not None and fit.origins is not None:
+            stay = (fit.origins >= 0) & body.settled[fit.origins]
+            positions[stay] = fit.tree.positions[stay]
         tree = replace(fit.tree, positions=positions)
         poses = fit_poses(body.stats, tree, binding, fit.poses.rotations, iterations=iterations)
         fit = replace(fit, tree=tree, bone_joints=binding, poses=poses)
