@@ -58,7 +58,8 @@ def weight_gradients(
         distances, nearest = tree.query(positions[rows], k=count)
         nearest = places[nearest]
         values = _values_at(indices[rows], indices[nearest], weights[nearest])
-        gradients[rows] = _linear_fit(positions[nearest], distances, values, weights[rows])
+        fitted = linear_fit(positions[nearest], distances, values)
+        gradients[rows] = fitted - weights[rows, :, None] * fitted.sum(axis=1, keepdims=True)
     return gradients
 
 
@@ -70,8 +71,11 @@ def _values_at(own: NDArray[np.integer], others: NDArray[np.integer], weights: F
     return values
 
 
-def _linear_fit(points: Floats, distances: Floats, values: Floats, weights: Floats) -> Floats:
-    """Return the slopes (C, K, 3) of values (C, M, K) over points (C, M, 3), summing to 0 over K."""
+def linear_fit(points: Floats, distances: Floats, values: Floats) -> Floats:
+    """Return the slopes (C, K, 3) of values (C, M, K) over points (C, M, 3), the nearest first.
+
+    distances : (C, M) from the place about which slopes are wanted, ascending
+    """
     width = distances[:, -1:]
     nearness = np.exp(-2 * (distances / np.maximum(width, np.finfo(float).tiny)) ** 2)
     nearness /= nearness.sum(axis=1, keepdims=True)
@@ -85,5 +89,4 @@ def _linear_fit(points: Floats, distances: Floats, values: Floats, weights: Floa
     fade = np.clip((ratio - 0.5 * THIN) / THIN, 0, 1)
     fade = fade * fade * (3 - 2 * fade)
     inverse = fade / np.where(spread > 0, spread, 1)
-    fitted = slopes * inverse[:, None, :] @ np.swapaxes(axes, 1, 2)
-    return fitted - weights[..., None] * fitted.sum(axis=1, keepdims=True)
+    return slopes * inverse[:, None, :] @ np.swapaxes(axes, 1, 2)

@@ -1,0 +1,79 @@
+"""Weights between splats: what gives them anywhere, and the field that stored skins imply."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..progress import Progress, no_progress
+from ..skinning.skin import Skin
+from ..skinning.weights import normalize
+from .weight_curvature import nearest_tree, weight_hessians
+
+Floats = NDArray[np.floating]
+Ints = NDArray[np.integer]
+
+
+class WeightField(Protocol):
+    """Normalised weights and their gradients at any point, as a stack of selection layers has them."""
+
+    def __call__(self, points: Floats, rows: Ints) -> tuple[Ints, Floats, Floats]:
+        """Evaluate the field.
+
+        Parameters
+        ----------
+        points : (P, 3) rest space, metres
+        rows : (P,) the splat each point belongs to, as numbered in the cloud that is resampled
+
+        Returns
+        -------
+        indices (P, K) bones, -1 the static one, strongest first; weights (P, K), rows sum to 1; gradients
+        (P, K, 3) of those weights, 1/m, which sum to 0 over K
+        """
+        ...
+
+
+class StoredField:
+    """The field around each splat that its weights, their gradients and the neighbours' gradients suggest.
+
+    A second-order Taylor expansion about the splat; weights it takes out of 0..1 end there. The second
+    derivatives are estimated when asked for (`hessians`), and are 0 where nobody asked.
+
+    Parameters
+    ----------
+    positions : (N, 3) rest positions
+    skin : N rows
+    """
+
+    def __init__(self, positions: Floats, skin: Skin) -> None:
+        self.positions, self.skin = positions, skin
+        self._tree = None
+        self._slot = np.full(len(skin), -1, np.int32)
+        self._hessians = np.zeros((0, skin.influences, 3, 3), np.float32)
+
+    def hessians(self, rows: Ints, progress: Progress = no_progress) -> NDArray[np.float32]:
+        """Return the Hessians (R, K, 3, 3) of the weights at splats ``rows`` (R,), estimated once each."""
+        new = np.unique(rows[self._slot[rows] < 0])
+        if len(new):
+            self._tree = self._tree or nearest_tree(self.positions)
+            found = weight_hessians(self.positions, self.skin, new, tree=self._tree, progress=progress)
+            self._slot[new] = len(self._hessians) + np.arange(len(new), dtype=np.int32)
+            self._hessians = np.concatenate([self._hessians, found]) if len(self._hessians) else found
+        return self._hessians[self._slot[rows]]
+
+    def __call__(self, points: Floats, rows: Ints) -> tuple[Ints, Floats, Floats]:
+        """Evaluate the expansions of the splats that the points belong to (see `WeightField`)."""
+        step = (points - self.positions[rows]).astype(np.float64)
+        gradients = self.skin.gradients[rows].astype(np.float64)
+        weights = self.skin.weights[rows] + (gradients @ step[:, :, None])[..., 0]
+        known = np.flatnonzero(self._slot[rows] >= 0)
+        if len(known):
+            second = self._hessians[self._slot[rows[known]]].astype(np.float64)
+            slope = (second @ step[known, None, :, None])[..., 0]
+            gradients[known] += slope
+            weights[known] += 0.5 * (slope @ step[known, :, None])[..., 0]
+        ended = (weights <= 0) | (weights >= 1)
+        gradients[ended] = 0
+        return self.skin.indices[rows], *normalize(np.clip(weights, 0, 1), gradients)
