@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import bpy
@@ -131,34 +132,49 @@ def sample_motion_steps(
     """Sample bones of an animated armature on every frame from start to end; yields progress between frames.
 
     Returns their rest pose, where the object stands at the first frame, and their motions (F, B, 3, 4) from
-    rest to posed, in metres and in the axes in which the object stands there. Nothing else may change the
-    scene until the generator returns or is closed.
+    rest to posed, in metres and in the axes in which the object stands there.
 
     Raises
     ------
     RigError : the object is scaled to nothing
     """
-    scene = context.scene
-    before, subframe = scene.frame_current, scene.frame_subframe
-    ordered = [bone for bone in by_depth(list(cast(bpy.types.Armature, source.data).bones)) if bone.name in names]
-    sampled, rest = [bone.name for bone in ordered], bone_matrices(ordered)
+    bones = by_depth([bone for bone in cast(bpy.types.Armature, source.data).bones if bone.name in names])
+    sampled, rest = [bone.name for bone in bones], bone_matrices(bones)
     motions = np.empty((end - start + 1, len(sampled), 3, 4))
     inward, placed, skeleton = np.empty(0), np.empty(0), None
-    try:
+    with _scene_of_its_own(context, source) as scene:
         for index, frame in enumerate(range(start, end + 1)):
             yield "Sampling the source", index / len(motions)
             scene.frame_set(frame)
-            posed = source.evaluated_get(context.evaluated_depsgraph_get())
+            posed = source.evaluated_get(scene.view_layers[0].depsgraph)
+            matrix = np.array(posed.matrix_world, np.float64)
             if skeleton is None:
-                rotation, matrix = object_rotation(posed), np.array(posed.matrix_world, np.float64)
+                rotation = object_rotation(posed)
                 inward = affine_inverse(np.column_stack([rotation, matrix[:3, 3]]))
                 axes = affine_multiply(inward, matrix)
-                skeleton = rest_skeleton(ordered, axes, rotation)
+                skeleton = rest_skeleton(bones, axes, rotation)
                 placed = affine_inverse(affine_multiply(axes, rest))
             pose = np.array([posed.pose.bones[name].matrix for name in sampled], np.float64)
-            seen = affine_multiply(affine_multiply(inward, np.array(posed.matrix_world, np.float64)), pose)
-            motions[index] = affine_multiply(seen, placed)
-    finally:
-        scene.frame_set(before, subframe=subframe)
+            motions[index] = affine_multiply(affine_multiply(affine_multiply(inward, matrix), pose), placed)
     assert skeleton is not None
     return skeleton, motions
+
+
+@contextmanager
+def _scene_of_its_own(context: bpy.types.Context, source: bpy.types.Object) -> Iterator[bpy.types.Scene]:
+    """Lend a scene that holds the source and what it depends on, so that no splats are posed at every frame.
+
+    The user's own scene stays at its frame.
+    """
+    scene = bpy.data.scenes.new(f"{source.name} sampled")
+    uid = scene.session_uid
+    render, known = scene.render, context.scene.render
+    for name in ("fps", "fps_base", "frame_map_old", "frame_map_new"):
+        setattr(render, name, getattr(known, name))
+    scene.collection.objects.link(source)
+    try:
+        yield scene
+    finally:  # a file loaded meanwhile took the scene with it
+        left = next((each for each in bpy.data.scenes if each.session_uid == uid), None)
+        if left is not None:
+            bpy.data.scenes.remove(left)

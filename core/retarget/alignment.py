@@ -180,21 +180,45 @@ def rest_corrections(target: RestSkeleton, source: RestSkeleton, pairs: BonePair
 
     A limb is bent from its root to its end so that each bone points to the next mapped bone as the source's does,
     with the twist that the bone above already has. Where several limbs branch off, the bone turns with them only
-    where they spread alike in both, as fingers do. Feet only turn about up: they stay as flat on the ground
-    as they are, unless one of the two is lifted.
+    where they spread alike in both, as fingers do. Feet on the ground only turn about up: they stay as flat
+    as they are. A foot that one of the two lifts at rest is turned as if it stood like the others.
     """
     up = target.up
-    feet = on_ground(target, up, pairs.targets) & on_ground(source, turn.T @ up, pairs.sources)
+    standing = [
+        on_ground(skeleton, way, bones)
+        for skeleton, way, bones in ((target, up, pairs.targets), (source, turn.T @ up, pairs.sources))
+    ]
+    ways = [_directions(target, source, pairs, pair, turn) for pair in range(len(pairs))]
+    flat = [
+        bool(on and (len(mine) != 1 or abs((mine[0] - theirs[0]) @ up) < SLOPE))
+        for on, (mine, theirs) in zip(standing[0] & standing[1], ways, strict=True)
+    ]
+    rises = [_rise(up, *way) for pair, way in enumerate(ways) if flat[pair] and len(way[0]) == 1]
     corrections = np.tile(np.eye(3), (len(pairs), 1, 1))
-    for pair in range(len(pairs)):
+    for pair, (mine, theirs) in enumerate(ways):
         above = pairs.parents[pair]
         carried = corrections[above] if above >= 0 else np.eye(3)
-        mine, theirs = _directions(target, source, pairs, pair, turn)
-        if feet[pair] and (len(mine) != 1 or abs((mine[0] - theirs[0]) @ up) < SLOPE):
+        if flat[pair]:
             corrections[pair] = _turn_about(up, mine, theirs)
-        else:
-            corrections[pair] = _bend(mine @ carried.T, theirs, above >= 0) @ carried
+            continue
+        if standing[1][pair] and len(mine) == 1 and rises:
+            theirs = _raised(up, theirs, float(np.mean(rises)))
+        corrections[pair] = _bend(mine @ carried.T, theirs, above >= 0) @ carried
     return corrections
+
+
+def _rise(up: F64, mine: F64, theirs: F64) -> float:
+    """How much steeper than the source's a target's bone goes up (radians)."""
+    return float(np.arcsin(np.clip(mine[0] @ up, -1, 1)) - np.arcsin(np.clip(theirs[0] @ up, -1, 1)))
+
+
+def _raised(up: F64, ways: F64, rise: float) -> F64:
+    """Directions (1, 3) that go up steeper by ``rise``, to the same side."""
+    level = ways - (ways @ up)[:, None] * up
+    if np.linalg.norm(level) < 0.1:
+        return ways
+    angle = float(np.clip(np.arcsin(np.clip(ways[0] @ up, -1, 1)) + rise, -np.pi / 2, np.pi / 2))
+    return np.cos(angle) * _unit(level) + np.sin(angle) * up
 
 
 def _directions(

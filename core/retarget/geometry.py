@@ -24,7 +24,7 @@ SIDE = 0.06  # of the height: so far from the middle is clearly on one side
 # Differences that mean the same. Of limbs: side of the end, its height, place where they branch off, length.
 LIMB = np.array([0.5, 0.3, 0.25, 0.25, 0.25, 0.3])
 ALONG, HEIGHT, REACH = 0.3, 0.2, 0.15  # of bones: way along the limb, height in the body, way on to the end
-NEAR, FAR = 0.1, 0.3  # likewise level with the ground, from the fork above: near it, where no pose moves it, and far
+NEAR, FAR = 0.1, 0.2  # likewise level with the ground, from the fork above: near it, where no pose moves it, and far
 
 
 @dataclass(frozen=True)
@@ -176,17 +176,20 @@ def similarity(target: BodyPlan, source: BodyPlan) -> tuple[F64, float]:
     common = np.einsum("tl,sk,lk->ts", target.limbs * 1.0, source.limbs * 1.0, paired)
     either = target.limbs.sum(axis=1)[:, None] + source.limbs.sum(axis=1)[None] - common
     shared = common / np.maximum(either, 1)
-    apart = ((target.along[:, None] - source.along[None]) / ALONG) ** 2
-    apart = apart + ((target.reach[:, None] - source.reach[None]) / REACH) ** 2
     offset = ((target.aside[:, None] - source.aside[None]) ** 2).sum(axis=-1)
-    rise = target.heads[:, None, 2] - source.heads[None, :, 2]
     free = NEAR + (FAR - NEAR) * (target.along[:, None] + source.along[None]) / 2
     single = (target.limbs.sum(axis=1) == 1)[:, None] & (source.limbs.sum(axis=1) == 1)
-    apart = apart + (rise / HEIGHT) ** 2 + offset / np.where(single, free, NEAR) ** 2
+    apart = (
+        ((target.along[:, None] - source.along[None]) / ALONG) ** 2,
+        ((target.reach[:, None] - source.reach[None]) / REACH) ** 2,
+        ((target.heads[:, None, 2] - source.heads[None, :, 2]) / HEIGHT) ** 2,
+        offset / np.where(single, free, NEAR) ** 2,
+    )
+    near = sum(np.exp(-each / 2) for each in apart) / len(apart)
     down = [np.maximum(1 - plan.ends[:, 1] / LOW, 0) for plan in (target, source)]
     feet = paired * down[0][:, None] * down[1]
     facing = (feet * (target.ahead @ source.ahead.T)).sum() / max(float(feet.sum()), 1e-9)
-    return shared * np.exp(-apart / 3), float(facing)
+    return shared * near, float(facing)
 
 
 def _pair_limbs(target: BodyPlan, source: BodyPlan) -> F64:

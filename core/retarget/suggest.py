@@ -20,7 +20,7 @@ LEAST = 0.35  # likeness below which no source bone is suggested
 AHEAD = 0.25  # lead over the next best source bone that makes a suggestion sure
 SURE = 0.7  # likeness of names that says more than the trees do
 FACING = 0.15  # by which the likeness of bodies counts more where their feet point the same way
-UPRIGHT, STANDS_SO = 0.15, 0.03  # by which the likeness of bodies counts more as they stand in the scene
+UPRIGHT, STANDS_SO = 0.3, 0.03  # by which the likeness of bodies counts more as they stand in the scene
 
 
 @dataclass(frozen=True)
