@@ -67,7 +67,7 @@ def leave_edit_mode(context: bpy.types.Context, armature: bpy.types.Object) -> b
     """Go back to the mode before Edit Mode, as Tab does, so that edits count; returns whether it was left."""
     if armature.mode != "EDIT":
         return False
-    bpy.ops.object.editmode_toggle()
+    bpy.ops.object.mode_set(mode="EDIT", toggle=True)
     return True
 
 

@@ -1,7 +1,8 @@
 """The joints of an armature as they stand, in Edit Mode too, and whether they are those that were learned.
 
-A joint is a bone with the custom property `JOINT`, or a new bone in the collection "Skeleton" or in none.
-Other bones (controls, targets) are the user's own and left alone.
+A joint is a bone with the custom property `JOINT`, a new bone in the collection "Skeleton", or one in no
+collection that hangs on others or that joints hang on. Other bones (controls, targets) are the user's own and
+left alone.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def _is_joint(bone: bpy.types.EditBone | bpy.types.Bone) -> bool:
         return True
     if SKIN_BONE in bone:
         return False
-    return not bone.collections or SKELETON in bone.collections
+    if bone.collections:
+        return SKELETON in bone.collections
+    return bone.parent is not None or any(JOINT in child for child in bone.children)
 
 
 def skeleton_is_edited(armature: bpy.types.Object) -> str | None:

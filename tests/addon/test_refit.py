@@ -1,0 +1,585 @@
+"""Refit Skeleton: the animator's edits are solved again in place, and nothing of his own is lost."""
+
+from dataclasses import replace
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix, Quaternion
+from rigs import make_capture, make_cloud, make_rig, make_skin_of
+
+from gaussianimate.core.motion.learned import learn_motion
+from gaussianimate.gaussianimate_addon import refit_apply
+from gaussianimate.gaussianimate_addon.action import joint_motions
+from gaussianimate.gaussianimate_addon.armature import JOINT, SKELETON, SKIN_BONE, indexed_bones
+from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
+from gaussianimate.gaussianimate_addon.deformer import bind_is_stale
+from gaussianimate.gaussianimate_addon.job import running
+from gaussianimate.gaussianimate_addon.motion_store import kept_rests, load_motion, stored_rig
+from gaussianimate.gaussianimate_addon.motion_switch import REPLAY, is_replaying, pose_anew, replay
+from gaussianimate.gaussianimate_addon.properties import object_notes
+from gaussianimate.gaussianimate_addon.rig_object import apply_rig
+from gaussianimate.gaussianimate_addon.secondary.rig_bones import rig_bones
+from gaussianimate.gaussianimate_addon.skeleton_bones import skeleton_is_edited
+
+ops = bpy.ops.gaussianimate
+FRAMES = 12
+
+
+def true_rig(count=500, joints=4):
+    """A bar whose outer bones do nothing but follow their joints, with an end."""
+    cloud = make_cloud(count, joints=joints, degree=0)
+    rig = make_rig(cloud, joints=joints, frames=FRAMES)
+    still = np.tile([1.0, 0, 0, 0], (FRAMES, 1, 1))
+    rig = replace(
+        rig,
+        joint_names=(*rig.joint_names, "end"),
+        joint_parents=np.arange(-1, joints).astype(np.int32),
+        joint_positions=np.concatenate([rig.joint_positions, [[joints, 0, 0]]]),
+        joint_rotations=np.concatenate([rig.joint_rotations, still], axis=1),
+    )
+    rig.bone_transforms[:] = joint_motions(rig)[:, rig.bone_joints]
+    return cloud, rig
+
+
+@pytest.fixture
+def rigged(empty_scene):
+    """A rigged bar of four joints that replays its capture; the armature is active."""
+    cloud, rig = true_rig()
+    capture = make_capture(cloud, rig)
+    object = create_capture_object(bpy.context, capture, capture.load_cloud(0), "z")
+    armature = apply_rig(bpy.context, object, rig, make_skin_of(rig), learn_motion(rig))
+    bpy.context.view_layer.objects.active = armature
+    armature.select_set(True)
+    return object, armature
+
+
+def edit(armature, change):
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode="EDIT")
+    change(armature.data.edit_bones)
+
+
+def leave():
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def delete(name):
+    """Delete a bone as Blender does: its children hang on its parent."""
+
+    def change(bones):
+        for child in list(bones[name].children):
+            child.use_connect = False
+            child.parent = bones[name].parent
+        bones.remove(bones[name])
+
+    return change
+
+
+def select(bones, *names):
+    bpy.ops.armature.select_all(action="DESELECT")
+    for name in names:
+        bones[name].select = bones[name].select_head = bones[name].select_tail = True
+
+
+def joints(armature):
+    """Name of every joint's bone and of the joint's bone above it, in the rig's order."""
+    bones = indexed_bones(armature, JOINT)
+    assert [bone[JOINT] for bone in bones] == sorted({bone[JOINT] for bone in bones})
+    return [(bone.name, bone.parent.name if bone.parent else None) for bone in bones]
+
+
+def carriers(armature):
+    return [bone.parent.name for bone in indexed_bones(armature, SKIN_BONE)]
+
+
+def splats(object, frame):
+    """Splats in the world at a frame."""
+    bpy.context.scene.frame_set(frame)
+    posed = object.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    places = np.empty(3 * len(posed.data.points), np.float32)
+    posed.data.attributes["position"].data.foreach_get("vector", places)
+    world = np.array(posed.matrix_world)
+    return places.reshape(-1, 3) @ world[:3, :3].T + world[:3, 3]
+
+
+def shown(object):
+    return np.stack([splats(object, frame) for frame in (1, 4, 7, 11)])
+
+
+def notes(object):
+    return object_notes(object).rig_notes
+
+
+def error(object):
+    """What the summary says of the error after and before."""
+    words = notes(object).splitlines()[0].split()
+    return float(words[words.index("to") + 1]), float(words[words.index("(before") + 1])
+
+
+# What an edit does
+
+
+def test_a_deleted_joint(rigged):
+    object, armature = rigged
+    before, name = shown(object), armature.data.name
+    edit(armature, delete("joint_2"))
+    assert "(1 removed)" in skeleton_is_edited(armature)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert skeleton_is_edited(armature) is None and bind_is_stale(object) is None
+    assert joints(armature) == [("joint_0", None), ("joint_1", "joint_0"), ("joint_3", "joint_1")]
+    assert set(carriers(armature)) <= {"joint_0", "joint_1", "joint_3"}
+    assert "joint_2" not in carriers(armature)
+    np.testing.assert_allclose(shown(object), before, atol=1e-4)  # outer bones replay as ever
+    motion = load_motion(armature)
+    assert motion.joint_names == ("joint_0", "joint_1", "joint_3", "end")
+    after, first = error(object)
+    assert first < 0.01 < 1 < after
+    assert armature.data.name == name and len(bpy.data.armatures) == 1
+
+
+def test_a_subdivided_bone_gets_the_motion_back(rigged):
+    object, armature = rigged
+    edit(armature, delete("joint_2"))
+    ops.refit_skeleton()
+
+    def subdivide(bones):
+        bones["joint_1"].tail = bones["joint_3"].head
+        select(bones, "joint_1")
+        bpy.ops.armature.subdivide()
+
+    edit(armature, subdivide)
+    assert "1 added" in skeleton_is_edited(armature)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    above = [parent for name, parent in joints(armature) if name == "joint_3"]
+    assert above == ["joint_1.001"] and carriers(armature) == ["joint_0", "joint_1", "joint_1.001", "joint_3"]
+    after, before = error(object)
+    assert after < 0.01 < before
+    new = armature.data.bones["joint_1.001"]
+    assert new.color.palette == "THEME09" and not new.use_deform and SKELETON in new.collections
+    assert armature.pose.bones["joint_1.001"].rotation_mode == "QUATERNION"
+
+
+def test_dissolved_bones_are_merged(rigged):
+    object, armature = rigged
+
+    def dissolve(bones):
+        select(bones, "joint_2")
+        bpy.ops.armature.dissolve()
+
+    edit(armature, dissolve)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    names = [name for name, _ in joints(armature)]
+    assert len(names) == 3 and names[:2] == ["joint_0", "joint_1"]  # the last one reaches over both
+    assert armature.data.bones[names[2]].tail_local.x == pytest.approx(4, abs=1e-5)
+    assert skeleton_is_edited(armature) is None and error(object)[0] > 1
+
+
+def test_a_moved_joint_is_solved_and_back_again_restored(rigged):
+    object, armature = rigged
+
+    def shift(by):
+        def change(bones):
+            bones["joint_2"].head.x += by
+            bones["joint_1"].tail = bones["joint_2"].head
+
+        return change
+
+    edit(armature, shift(0.3))
+    leave()
+    assert "moved" in skeleton_is_edited(armature)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert error(object)[0] > 0.1
+    rig = stored_rig(object, armature)
+    np.testing.assert_allclose(rig.joint_positions[2], (2.3, 0, 0), atol=1e-5)
+    edit(armature, shift(-0.3))
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert error(object)[0] < 0.01
+
+
+def test_new_names_are_taken_over(rigged):
+    object, armature = rigged
+    before = shown(object)
+    armature.data.bones["joint_1"].name = "knee"
+    assert skeleton_is_edited(armature) is None  # no pose changes by a name
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert load_motion(armature).joint_names == ("joint_0", "knee", "joint_2", "joint_3", "end")
+    np.testing.assert_allclose(shown(object), before, atol=1e-5)
+
+
+def test_an_unchanged_skeleton_stays_the_same(rigged):
+    object, armature = rigged
+    before, rig = shown(object), stored_rig(object, armature)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    again = stored_rig(object, armature)
+    assert again.joint_names == rig.joint_names
+    np.testing.assert_array_equal(again.joint_positions, rig.joint_positions)
+    np.testing.assert_allclose(again.joint_rotations, rig.joint_rotations, atol=1e-6)
+    np.testing.assert_allclose(again.bone_transforms, rig.bone_transforms, atol=1e-5)
+    np.testing.assert_allclose(shown(object), before, atol=1e-5)
+    assert len(notes(object).splitlines()) == 1
+
+
+def test_a_joint_hung_on_another(rigged):
+    object, armature = rigged
+    before = shown(object)
+
+    def hang(bones):
+        bones["joint_3"].use_connect = False
+        bones["joint_3"].parent = bones["joint_1"]
+
+    edit(armature, hang)
+    assert "given other parents" in skeleton_is_edited(armature)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert dict(joints(armature))["joint_3"] == "joint_1"
+    np.testing.assert_allclose(shown(object), before, atol=1e-4)
+
+
+def test_an_extruded_tip_and_a_moved_tail_are_ends(rigged):
+    object, armature = rigged
+
+    def extrude(bones):
+        bones["joint_3"].tail = (3.5, 0, 0)
+        new = bones.new("tip")
+        new.head, new.tail, new.parent, new.use_connect = (3.5, 0, 0), (4.2, 0, 0), bones["joint_3"], True
+
+    edit(armature, extrude)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    rig = stored_rig(object, armature)
+    assert rig.joint_names == ("joint_0", "joint_1", "joint_2", "joint_3", "tip", "tip.end")
+    np.testing.assert_allclose(rig.joint_positions[4:], [[3.5, 0, 0], [4.2, 0, 0]], atol=1e-5)
+    assert SKELETON in armature.data.bones["tip"].collections and error(object)[0] < 0.01
+    assert "'tip' carries no splats" in notes(object)
+
+
+def test_of_copies_the_nearest_is_the_joint(rigged):
+    object, armature = rigged
+
+    def copy(bones):
+        new = bones.new("copy")
+        new.head, new.tail, new.parent = (2, 0.15, 0), (3, 0.15, 0), bones["joint_1"]
+        new[JOINT] = 2
+        armature.data.collections[SKELETON].assign(new)
+
+    edit(armature, copy)
+    assert "1 added" in skeleton_is_edited(armature)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    names = [name for name, _ in joints(armature)]
+    assert set(names) == {"joint_0", "joint_1", "joint_2", "joint_3", "copy"}
+    assert skeleton_is_edited(armature) is None and error(object)[0] < 0.1
+
+
+# What is the animator's own
+
+
+def test_actions_constraints_shapes_and_rolls_are_kept(rigged):
+    object, armature = rigged
+    pose_anew(armature)
+    walk = armature.animation_data.action
+    for name in ("joint_1", "joint_2"):
+        bone = armature.pose.bones[name]
+        bone.rotation_quaternion = Quaternion((0, 1, 0), 0.5)
+        bone.keyframe_insert("rotation_quaternion", frame=3)
+    edit(armature, lambda bones: setattr(bones["joint_3"], "roll", 0.7))
+    leave()
+    shape = bpy.data.objects.new("shape", None)
+    tip = armature.pose.bones["joint_3"]
+    tip.custom_shape, tip.rotation_mode = shape, "XYZ"
+    for target in ("joint_2", "joint_1"):
+        copy = tip.constraints.new("COPY_ROTATION")
+        copy.target, copy.subtarget, copy.influence, copy.name = armature, target, 0, f"like {target}"
+    edit(armature, delete("joint_2"))
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert armature.animation_data.action == walk and not is_replaying(armature)
+    tip = armature.pose.bones["joint_3"]
+    assert tip.custom_shape == shape and tip.rotation_mode == "XYZ" and len(tip.constraints) == 2
+    edit(armature, lambda bones: None)
+    assert armature.data.edit_bones["joint_3"].roll == pytest.approx(0.7, abs=1e-5)
+    leave()
+    assert f"Keys of 'joint_2' in action '{walk.name}' play nothing now." in notes(object)
+    assert "Constraint 'like joint_2' of 'joint_3' follows 'joint_2', which is gone." in notes(object)
+    assert "'joint_1'" not in notes(object)
+    bpy.context.scene.frame_set(3)
+    assert armature.pose.bones["joint_1"].rotation_quaternion.angle == pytest.approx(0.5, abs=1e-5)
+
+
+def test_the_replay_is_keyed_anew_in_its_own_action(rigged):
+    object, armature = rigged
+    action, before = armature[REPLAY], shown(object)
+    pose_anew(armature)
+    edit(armature, delete("joint_2"))
+    ops.refit_skeleton()
+    assert armature[REPLAY] == action and not is_replaying(armature)
+    assert [a.name for a in bpy.data.actions if a.name.endswith("replay")] == ["bar rig replay"]
+    replay(armature)
+    np.testing.assert_allclose(shown(object), before, atol=1e-4)
+    bpy.data.actions.remove(action)
+    edit(armature, delete("joint_3"))
+    assert ops.refit_skeleton() == {"FINISHED"}
+    replay(armature)
+    np.testing.assert_allclose(shown(object), before, atol=1e-4)
+
+
+def test_controls_are_left_alone(rigged):
+    object, armature = rigged
+    before = shown(object)
+
+    def control(bones):
+        for name, parent in (("target", None), ("master", None), ("handle", "joint_0")):
+            bone = bones.new(name)
+            bone.head, bone.tail = (0, 1, 0), (0, 1, 1)
+            bone.parent = bones[parent] if parent else None
+        armature.data.collections.new("Controls").assign(bones["handle"])
+        armature.data.collections["Controls"].assign(bones["master"])
+        bones["joint_0"].parent = bones["master"]
+
+    edit(armature, control)
+    assert skeleton_is_edited(armature) is None
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert [name for name, _ in joints(armature)] == ["joint_0", "joint_1", "joint_2", "joint_3"]
+    assert armature.data.bones["joint_0"].parent.name == "master"
+    assert all(JOINT not in armature.data.bones[name] for name in ("target", "master", "handle"))
+    np.testing.assert_allclose(shown(object), before, atol=1e-5)
+
+
+# Skin bones
+
+
+def test_skin_bones_that_were_deleted_or_moved_are_put_back(rigged):
+    object, armature = rigged
+    before = shown(object)
+    rests = {bone.name: np.array(bone.matrix_local) for bone in indexed_bones(armature, SKIN_BONE)}
+
+    def harm(bones):
+        bones.remove(bones["skin_002"])
+        bones["skin_003"].head.z += 0.5
+        bones["skin_003"].tail.z += 0.3
+        copy = bones.new("copy")
+        copy.head, copy.tail, copy[SKIN_BONE] = (0, 0, 1), (0, 0, 2), 0
+        armature.data.collections["Skin bones"].assign(copy)
+
+    edit(armature, harm)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert "2 skin bones that were moved or deleted stand where they stood again" in notes(object)
+    bones = indexed_bones(armature, SKIN_BONE)
+    assert [bone.name for bone in bones] == sorted(rests)
+    for bone in bones:
+        np.testing.assert_allclose(np.array(bone.matrix_local), rests[bone.name], atol=1e-5)
+        assert bone.use_deform
+    assert bind_is_stale(object) is None
+    np.testing.assert_allclose(shown(object), before, atol=1e-4)
+
+
+def test_a_joint_on_a_skin_bone_hangs_on_its_joint(rigged):
+    object, armature = rigged
+
+    def hang(bones):
+        bones["joint_3"].use_connect = False
+        bones["joint_3"].parent = bones["skin_003"]
+
+    edit(armature, hang)
+    ops.refit_skeleton()
+    assert dict(joints(armature))["joint_3"] == "joint_2"
+    assert "'joint_3' hung on a skin bone; it hangs on 'joint_2' now." in notes(object)
+
+
+# Applied transforms
+
+
+def test_after_the_transform_of_the_armature_was_applied(rigged):
+    object, armature = rigged
+    turn = Matrix.LocRotScale((1, 2, 3), Quaternion((1, 2, 3), 0.8), (2, 2, 2))
+    armature.matrix_world = turn
+    bpy.context.view_layer.update()
+    before = shown(object)
+    bpy.ops.object.transform_apply(location=True, rotation=True, scale=True)
+    assert skeleton_is_edited(armature) is None
+    edit(armature, delete("joint_2"))
+    assert "(1 removed)" in skeleton_is_edited(armature)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert bind_is_stale(object) is None and skeleton_is_edited(armature) is None
+    np.testing.assert_allclose(shown(object), before, atol=1e-3)
+    assert error(object)[1] < 0.01
+    rig = stored_rig(object, armature)
+    np.testing.assert_allclose(rig.joint_positions, [[0, 0, 0], [1, 0, 0], [3, 0, 0], [4, 0, 0]], atol=1e-4)
+    learned, _ = kept_rests(armature)
+    np.testing.assert_allclose([learned[j][:3, 3] for j in (0, 1, 2)], rig.joint_positions[:3], atol=1e-4)
+    # A pose of the armature reads as the pose it replays.
+    bpy.context.scene.frame_set(5)
+    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    database = load_motion(armature).predictor.database
+    pose = rig_bones(armature, database, "").pose(posed)
+    alike = np.abs((pose.rotations[0] * database.rotations[4]).sum(axis=-1))
+    np.testing.assert_allclose(alike, 1, atol=1e-5)
+    np.testing.assert_allclose(pose.root_translations[0], database.root_translations[4], atol=1e-3)
+
+
+def test_after_the_transform_of_the_splats_was_applied(rigged):
+    object, armature = rigged
+    object.matrix_basis = Matrix.LocRotScale((0, 0, 1), Quaternion((0, 1, 1), 0.6), (2, 1, 1))
+    bpy.context.view_layer.update()
+    bpy.context.view_layer.objects.active = object
+    moved = shown(object)
+    assert ops.apply_transform() == {"FINISHED"}
+    np.testing.assert_allclose(shown(object), moved, atol=1e-4)
+    edit(armature, delete("joint_2"))
+    assert ops.refit_skeleton() == {"FINISHED"}
+    np.testing.assert_allclose(shown(object), moved, atol=1e-4)
+    assert error(object)[1] < 0.01
+    np.testing.assert_allclose(stored_rig(object, armature).joint_positions[2], (3, 0, 0), atol=1e-4)
+    edit(armature, delete("joint_3"))
+    assert ops.refit_skeleton() == {"FINISHED"}
+
+
+# Modes, undo, failure
+
+
+@pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
+def test_the_mode_is_as_before(rigged, mode):
+    object, armature = rigged
+    edit(armature, delete("joint_2"))
+    bpy.ops.object.mode_set(mode=mode)
+    ops.refit_skeleton()
+    assert armature.mode == mode and bpy.context.active_object == armature
+    bpy.ops.object.mode_set(mode="EDIT", toggle=True)  # as Tab does
+    delete("joint_3")(armature.data.edit_bones)
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert armature.mode == mode and len(joints(armature)) == 2
+
+
+def test_with_the_splats_active_and_the_armature_hidden(rigged):
+    object, armature = rigged
+    edit(armature, delete("joint_2"))
+    leave()
+    armature.hide_set(True)
+    bpy.context.view_layer.objects.active = object
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert armature.hide_get() and bpy.context.active_object == object and len(joints(armature)) == 3
+
+
+def told(object, armature):
+    rests = {b.name: np.array(b.matrix_local).round(5).tolist() for b in armature.data.bones}
+    curves = armature[REPLAY].layers[0].strips[0].channelbags[0].fcurves
+    return (
+        rests,
+        {b.name: (b.parent.name if b.parent else None, dict(b.items())) for b in armature.data.bones},
+        load_motion(armature).joint_names,
+        sorted({curve.data_path for curve in curves}),
+        notes(object),
+        (armature.data.name, len(bpy.data.armatures), len(bpy.data.actions)),
+        skeleton_is_edited(armature),
+    )
+
+
+def test_it_is_one_undo_step(rigged):
+    names = [each.name for each in rigged]
+
+    def state():
+        return told(*(bpy.data.objects[name] for name in names))
+
+    edit(rigged[1], delete("joint_2"))
+    leave()
+    before = state()
+    bpy.ops.ed.undo_push(message="before")
+    assert ops.refit_skeleton("EXEC_DEFAULT", True) == {"FINISHED"}
+    after = state()
+    assert after != before
+    bpy.ops.ed.undo()
+    assert state() == before
+    bpy.ops.ed.redo()
+    assert state() == after
+
+
+@pytest.mark.parametrize("broken", ["store_motion", "follow_armature", "_dress"])
+def test_a_failure_leaves_the_rig_as_it_was(rigged, monkeypatch, broken):
+    object, armature = rigged
+    armature.pose.bones["joint_3"].constraints.new("LIMIT_ROTATION")
+    edit(armature, delete("joint_2"))
+    leave()
+    before, seen = told(object, armature), shown(object)
+
+    def fail(*_):
+        raise ValueError("something broke")
+
+    monkeypatch.setattr(refit_apply, broken, fail)
+    with pytest.raises(RuntimeError, match="something broke"):
+        ops.refit_skeleton()
+    assert told(object, armature) == before and running() is None
+    assert len(armature.pose.bones["joint_3"].constraints) == 1
+    np.testing.assert_allclose(shown(object), seen, atol=1e-6)
+    monkeypatch.undo()
+    assert ops.refit_skeleton() == {"FINISHED"}
+
+
+def test_bones_edited_while_it_ran(rigged, monkeypatch):
+    object, armature = rigged
+    edit(armature, delete("joint_2"))
+    leave()
+    original = refit_apply.leave_edit_mode
+
+    def meanwhile(context, armature):
+        edit(armature, delete("joint_3"))
+        return original(context, armature)
+
+    monkeypatch.setattr("gaussianimate.gaussianimate_addon.refit_apply.leave_edit_mode", meanwhile)
+    with pytest.raises(RuntimeError, match="edited while the refit ran"):
+        ops.refit_skeleton()
+    assert load_motion(armature).joint_names[2] == "joint_2"
+
+
+# What cannot be
+
+
+def test_pieces_are_named(rigged):
+    object, armature = rigged
+    edit(armature, lambda bones: setattr(bones["joint_2"], "parent", None))
+    with pytest.raises(RuntimeError, match=r"2 pieces, as 'joint_0', 'joint_2' hang on no joint; .*Ctrl\+P"):
+        ops.refit_skeleton()
+
+
+def test_a_skeleton_without_bones_is_said(rigged):
+    object, armature = rigged
+
+    def clear(bones):
+        for j in range(4):
+            bones.remove(bones[f"joint_{j}"])
+
+    edit(armature, clear)
+    with pytest.raises(RuntimeError, match="has no joints left"):
+        ops.refit_skeleton()
+
+
+def test_without_the_capture_the_replay_is_solved(rigged):
+    object, armature = rigged
+    del object["gaussianimate_frames"]
+    edit(armature, delete("joint_2"))
+    assert ops.refit_skeleton() == {"FINISHED"}
+    assert "The capture's frames are gone" in notes(object) and error(object)[0] > 1
+
+
+def test_skin_bones_moved_all_over_the_place(rigged):
+    object, armature = rigged
+
+    def harm(bones):
+        for b in range(1, 5):
+            bones[f"skin_00{b}"].head.z += 0.2 * b
+
+    edit(armature, harm)
+    with pytest.raises(RuntimeError, match="Many skin bones of 'bar rig' were moved"):
+        ops.refit_skeleton()
+
+
+def test_splats_applied_natively_are_repaired_first(rigged):
+    object, armature = rigged
+    for point in object.data.points:
+        point.co *= 2
+    with pytest.raises(RuntimeError, match="repair it to fit again"):
+        ops.refit_skeleton()
+
+
+def test_rigs_that_learned_nothing_say_so(rigged):
+    object, armature = rigged
+    del armature.data["gaussianimate_motion"]
+    assert skeleton_is_edited(armature) is None
+    with pytest.raises(RuntimeError, match="has learned no motion"):
+        ops.refit_skeleton()
