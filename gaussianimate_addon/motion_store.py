@@ -63,9 +63,14 @@ def has_motion(armature: bpy.types.Object) -> bool:
 
 def forget_motion(armature: bpy.types.Object) -> None:
     """Remove what is kept; a file beside the .blend stays where it is."""
-    if has_motion(armature):
-        _drop_text(_data(armature)[MOTION])
-        del _data(armature)[MOTION]
+    forget_motion_of(_data(armature))
+
+
+def forget_motion_of(data: bpy.types.Armature) -> None:
+    """Likewise, of armature data."""
+    if MOTION in data:
+        _drop_text(data[MOTION])
+        del data[MOTION]
 
 
 def motion_digest(armature: bpy.types.Object) -> str:

@@ -20,7 +20,7 @@ from ..core.rigging.rig import Rig
 from .action import MADE_HERE, key_replay, new_action
 from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
 from .bind import follow_armature
-from .motion_store import kept_rests, store_motion
+from .motion_store import forget_motion_of, kept_rests, store_motion
 from .motion_switch import REPLAY, is_replaying
 from .refit_lost import lost_keys, lost_targets
 from .refit_read import RefitTask, skin_bones
@@ -116,6 +116,7 @@ def _replaced_data(armature: bpy.types.Object) -> Iterator[None]:
         raise
     after = cast(bpy.types.Armature, armature.data)
     before.user_remap(after)
+    forget_motion_of(before)
     bpy.data.armatures.remove(before)
     after.name, after.use_fake_user = name, fake
 

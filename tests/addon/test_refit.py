@@ -9,7 +9,7 @@ from mathutils import Matrix, Quaternion
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.core.motion.learned import learn_motion
-from gaussianimate.gaussianimate_addon import refit_apply
+from gaussianimate.gaussianimate_addon import motion_store, refit_apply
 from gaussianimate.gaussianimate_addon.action import joint_motions
 from gaussianimate.gaussianimate_addon.armature import JOINT, SKELETON, SKIN_BONE, indexed_bones
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
@@ -459,6 +459,7 @@ def test_with_the_splats_active_and_the_armature_hidden(rigged):
 
 def told(object, armature):
     rests = {b.name: np.array(b.matrix_local).round(5).tolist() for b in armature.data.bones}
+    motion_store.unregister(), motion_store.register()  # nothing is remembered but what is stored
     curves = armature[REPLAY].layers[0].strips[0].channelbags[0].fcurves
     return (
         rests,
@@ -466,7 +467,7 @@ def told(object, armature):
         load_motion(armature).joint_names,
         sorted({curve.data_path for curve in curves}),
         notes(object),
-        (armature.data.name, len(bpy.data.armatures), len(bpy.data.actions)),
+        (armature.data.name, len(bpy.data.armatures), len(bpy.data.actions), len(bpy.data.texts)),
         skeleton_is_edited(armature),
     )
 
