@@ -22,7 +22,7 @@ from ..action import scene_fps
 from ..modifiers import DEFORM, find_modifier, get_input
 from ..motion_store import load_motion, motion_digest
 from ..motion_switch import POSE
-from .history import bone_path, channel_bag, is_keyed_alone, keyed_poses
+from .history import Fastest, bone_path, channel_bag, is_keyed_alone, keyed_poses
 from .live import LIVE
 from .rig_bones import Poses, RigBones, rig_bones
 
@@ -182,11 +182,15 @@ def _splats_at_rest(armature: bpy.types.Object) -> Iterator[None]:
 def _residuals(query: Query, progress: Progress) -> Residuals:
     predictor, poses = query.predictor, query.poses
     turns, places = poses.rotations, poses.root_translations
+    cuts = Fastest.of(predictor.database).cuts(poses, predictor.database.fps / query.fps)
+    clips = np.cumsum(cuts, dtype=np.int32)
     if query.method == "AUTO":
-        return predictor.predict(turns, places, query.fps, progress=progress)
+        return predictor.predict(turns, places, query.fps, clips, progress=progress)
     mode = cast(Any, query.method.lower())
     database = predictor.database
-    moved = predict(database, turns, places, mode, predictor.kernel, fps=query.fps, progress=progress)
+    moved = predict(
+        database, turns, places, mode, predictor.kernel, fps=query.fps, clips=clips, progress=progress
+    )
     return residuals_of(database, turns, places, moved)
 
 

@@ -14,11 +14,13 @@ import numpy as np
 from mathutils import Euler, Quaternion
 from numpy.typing import NDArray
 
+from ...core.motion.database import MotionDatabase
 from ...core.rotations import normalize_quaternions
 from ..armature import JOINT
 from .rig_bones import Poses, RigBones
 
 F64 = NDArray[np.float64]
+FASTER, AT_LEAST = 1.25, np.radians(5)  # than the fastest captured step, what no motion is
 SAME = 1e-4  # most by which a channel may differ from its curve
 ROTATIONS = {"QUATERNION": ("rotation_quaternion", 4), "AXIS_ANGLE": ("rotation_axis_angle", 4)}
 EULER = ("rotation_euler", 3)
@@ -131,6 +133,43 @@ def _quaternions(values: Values, mode: str) -> Values:
     if mode == "AXIS_ANGLE":
         return [Quaternion(value[1:], value[0])[:] for value in values]
     return [Euler(value, cast(Any, mode)).to_quaternion()[:] for value in values]
+
+
+@dataclass(frozen=True)
+class Fastest:
+    """Steps between captured frames that no motion takes: what is faster is a cut to another one.
+
+    turns : (J,) radians; root : metres
+    """
+
+    turns: F64
+    root: float
+
+    @staticmethod
+    def of(database: MotionDatabase) -> Fastest:
+        """Somewhat faster than anything in the capture."""
+        within = np.flatnonzero(np.diff(database.clips) == 0)
+        poses = Poses(database.rotations, database.root_translations)
+        turns, ways = _steps(poses)
+        size = float(np.linalg.norm(np.ptp(database.joint_positions, axis=0)))
+        least = np.zeros((1, database.joint_count))
+        return Fastest(
+            FASTER * np.concatenate([turns[within], least]).max(axis=0) + AT_LEAST,
+            FASTER * ways[within].max(initial=0.0) + AT_LEAST * size,
+        )
+
+    def cuts(self, poses: Poses, step: float = 1.0) -> NDArray[np.bool_]:
+        """(H,) where another motion begins; `step`: time between poses, in captured frames."""
+        turns, ways = _steps(poses)
+        found = (turns > self.turns * max(step, 1)).any(axis=1) | (ways > self.root * max(step, 1))
+        return np.concatenate([[False], found])
+
+
+def _steps(poses: Poses) -> tuple[F64, F64]:
+    """Angles (H - 1, J) and ways (H - 1,) between successive poses."""
+    alike = np.abs((poses.rotations[1:] * poses.rotations[:-1]).sum(axis=-1))
+    ways = np.linalg.norm(np.diff(poses.root_translations, axis=0), axis=1)
+    return 2 * np.arccos(np.minimum(alike, 1)), ways
 
 
 @dataclass

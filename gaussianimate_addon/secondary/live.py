@@ -21,7 +21,7 @@ from ...core.motion.database import Residuals
 from ..action import scene_fps
 from ..failure import sentence
 from ..motion_store import load_motion, motion_digest
-from .history import Memory, is_keyed_alone, keyed_poses
+from .history import Fastest, Memory, is_keyed_alone, keyed_poses
 from .rig_bones import Poses, RigBones, rig_bones
 
 F64 = NDArray[np.float64]
@@ -33,7 +33,7 @@ STILL = 1e-6  # change of rotations and places below which a history is one pose
 class Known:
     """What is kept of one armature object.
 
-    bones, live : found and prepared for its motion; memory : see `history.Memory`
+    bones, live, fastest : found and prepared for its motion; memory : see `history.Memory`
     asked, given : the poses last answered, and the answer with its coverage
     written : location and rotation of all pose bones as they were last written
     coverage : (P,) radians of the pose that stands, None where not known
@@ -42,6 +42,7 @@ class Known:
 
     bones: RigBones
     live: AutoLive
+    fastest: Fastest
     memory: Memory = field(default_factory=Memory)
     asked: Poses | None = None
     given: tuple[Residuals, Coverage] | None = None
@@ -83,13 +84,15 @@ class Live:
         if known is None or not known.bones.fits(armature, digest):
             predictor = load_motion(armature).predictor
             bones = rig_bones(armature, predictor.database, digest)
-            known = self.known[uid] = Known(bones, self._prepared(predictor))
+            known = self.known[uid] = Known(bones, *self._prepared(predictor))
         return known
 
-    def _prepared(self, predictor: AutoPredictor) -> AutoLive:
+    def _prepared(self, predictor: AutoPredictor) -> tuple[AutoLive, Fastest]:
         """What answers by a predictor; copies of an armature share it."""
-        alike = (known.live for known in self.known.values() if known.live.predictor is predictor)
-        return next(alike, None) or AutoLive(predictor)
+        for known in self.known.values():
+            if known.live.predictor is predictor:
+                return known.live, known.fastest
+        return AutoLive(predictor), Fastest.of(predictor.database)
 
     def answer(self, armature: bpy.types.Object, depsgraph: bpy.types.Depsgraph, played: bool) -> bool:
         """Let the skin bones answer the pose; returns whether they or the coverage changed.
@@ -162,14 +165,21 @@ def present_poses(
     frames: F64 = now - step * np.arange(history_length(known.live.predictor), dtype=np.float64)[::-1]
     if is_keyed_alone(armature, bones):
         history = keyed_poses(armature, posed, bones, frames, now)
-        if history is not None and not _still(history):
-            return history
-        return bones.pose(posed)
+        return bones.pose(posed) if history is None else _since_cut(history, known.fastest)
     pose = bones.pose(posed)
     if played:
         known.memory.add(now, pose, now - frames[0])
     history = known.memory.before(frames, pose)
-    return pose if history is None or _still(history) else history
+    return pose if history is None else _since_cut(history, known.fastest)
+
+
+def _since_cut(poses: Poses, fastest: Fastest) -> Poses:
+    """The poses since another motion began; one alone where they are all the same."""
+    start = np.flatnonzero(fastest.cuts(poses))
+    first = start[-1] if len(start) else 0
+    if _still(poses[first:]):
+        first = len(poses) - 1
+    return poses[first:]
 
 
 def history_length(predictor: AutoPredictor) -> int:

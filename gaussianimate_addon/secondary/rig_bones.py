@@ -31,11 +31,14 @@ class Poses:
     rotations : (H, J, 4) local quaternions wxyz; root_translations : (H, 3) from rest
     """
 
-    rotations: F64
+    rotations: NDArray[np.floating]
     root_translations: F64
 
     def __len__(self) -> int:
         return len(self.rotations)
+
+    def __getitem__(self, rows: slice) -> Poses:
+        return Poses(self.rotations[rows], self.root_translations[rows])
 
 
 @dataclass(frozen=True)
