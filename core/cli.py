@@ -1,4 +1,4 @@
-"""``python -m gaussianimate info | rig | pose | bake | evaluate``: the product without Blender."""
+"""``python -m gaussianimate info | rig | refine | pose | bake | evaluate``: the product without Blender."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .errors import FormatError, GaussiAnimateError, RigError
 from .evaluate.command import add_evaluate
 from .peak_memory import peak_memory_mb
 from .progress import Progress
+from .rigging.refine_command import add_refine
 
 if TYPE_CHECKING:
     from .rigging.motion_file import Motion
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     bake.add_argument("-o", "--output", required=True, metavar="DIR")
     bake.set_defaults(run=_bake)
 
+    add_refine(commands, _console_progress)
     add_evaluate(commands, _console_progress)
     return parser
 
