@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 import numpy as np
 from mathutils import Quaternion
@@ -44,7 +46,7 @@ def write_retargeted(
 
 
 def _key_other_rotation(
-    bag: bpy.types.ActionChannelbag, bone: bpy.types.Bone, frames: F64, local: NDArray[np.floating], mode: str
+    bag: bpy.types.ActionChannelbag, bone: bpy.types.Bone, frames: F64, local: NDArray[np.floating], mode: Any
 ) -> None:
     """Key a bone that the user set to Euler angles or axis and angle: his other actions need that."""
     rest = bone_matrices([bone])[0, :3, :3]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import bpy
 import numpy as np
@@ -22,7 +22,7 @@ def _is_armature(_: bpy.types.PropertyGroup, object: bpy.types.Object) -> bool:
 
 def _chosen(pair: GaussianimateBonePair, context: bpy.types.Context) -> None:
     pair.confidence = BY_HAND
-    settings = retarget_settings(pair.id_data)
+    settings = retarget_settings(cast(bpy.types.Object, pair.id_data))
     bone = _bones(settings.source).get(pair.source) if settings.source is not None else None
     if bone is not None:
         _remember_place(pair, bone)
@@ -59,17 +59,22 @@ class GaussianimateRetarget(bpy.types.PropertyGroup):
         in_place: bool
     else:
         source: bpy.props.PointerProperty(
-            name="Source", description="Armature whose action is taken", type=bpy.types.Object, poll=_is_armature
+            name="Source",
+            description="Armature whose action is taken",
+            type=bpy.types.Object,
+            poll=_is_armature,
         )
         bones: bpy.props.CollectionProperty(type=GaussianimateBonePair)
         active: bpy.props.IntProperty()
         align_rest: bpy.props.BoolProperty(
             name="Align Rest Poses",
-            description="Limbs point as the source's do though the rest poses differ, as T-pose and A-pose do",
+            description="Limbs point as the source's do though rest poses differ, as T-pose and A-pose do",
             default=True,
         )
         scale_root: bpy.props.BoolProperty(
-            name="Scale Steps", description="Steps as long as the legs allow; off: as the source's", default=True
+            name="Scale Steps",
+            description="Steps as long as the legs allow; off: as the source's",
+            default=True,
         )
         in_place: bpy.props.BoolProperty(name="In Place", description="Walk and run on the spot")
 
@@ -80,13 +85,11 @@ def retarget_settings(armature: bpy.types.ID) -> GaussianimateRetarget:
 
 
 def target_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
-    """Return the bones of the skeleton, parents first: joints of the rig, and bones the user added to them."""
+    """Return the bones of the skeleton, parents first: joints of the rig, and bones added to them."""
     data = cast(bpy.types.Armature, armature.data)
-    collection = data.collections_all.get(SKELETON)
+    collection: Any = data.collections_all.get(SKELETON)
     members = set() if collection is None else {bone.name for bone in collection.bones_recursive}
-    return [
-        bone for bone in data.bones if JOINT in bone or (bone.name in members and SKIN_BONE not in bone)
-    ]
+    return [bone for bone in data.bones if JOINT in bone or (bone.name in members and SKIN_BONE not in bone)]
 
 
 def find_pair(armature: bpy.types.Object, bone: bpy.types.Bone) -> GaussianimateBonePair | None:
@@ -141,8 +144,8 @@ def _source_bone(pair: GaussianimateBonePair, target: bpy.types.Bone, source: bp
     renamed = _bone_at(source, pair)
     if renamed is None:
         raise RigError(
-            f"The bone '{pair.source}' that moves '{target.name}' is not in '{source.name}'; choose another one"
-            " in the bone map, or let the map be suggested again."
+            f"The bone '{pair.source}' that moves '{target.name}' is not in '{source.name}'; choose another"
+            " one in the bone map, or let the map be suggested again."
         )
     kept = pair.confidence
     pair.source = renamed
@@ -155,7 +158,7 @@ def _bones(source: bpy.types.Object) -> bpy.types.bpy_prop_collection:
 
 
 def _remember_place(pair: GaussianimateBonePair, bone: bpy.types.Bone) -> None:
-    pair.source_head, pair.source_tail = bone.head_local, bone.tail_local
+    pair.source_head, pair.source_tail = bone.head_local[:], bone.tail_local[:]
 
 
 def _bone_at(source: bpy.types.Object, pair: GaussianimateBonePair) -> str | None:

@@ -100,7 +100,7 @@ def target_skeleton(target: bpy.types.Object, bones: Sequence[bpy.types.Bone]) -
 
 
 def animated_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:
-    """Return first and last frame of a source's animation; the scene's where only constraints or drivers move it.
+    """Return first and last frame of a source's animation; the scene's where only constraints or drivers do.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def sample_motion_steps(
         for index, frame in enumerate(range(start, end + 1)):
             yield "Sampling the source", index / len(motions)
             scene.frame_set(frame)
-            posed = source.evaluated_get(scene.view_layers[0].depsgraph)
+            posed = source.evaluated_get(_graph(scene))
             matrix = np.array(posed.matrix_world, np.float64)
             if skeleton is None:
                 rotation = object_rotation(posed)
@@ -158,6 +158,10 @@ def sample_motion_steps(
             motions[index] = affine_multiply(affine_multiply(affine_multiply(inward, matrix), pose), placed)
     assert skeleton is not None
     return skeleton, motions
+
+
+def _graph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
+    return cast(bpy.types.Depsgraph, scene.view_layers[0].depsgraph)
 
 
 @contextmanager

@@ -37,7 +37,6 @@ from ..gaussianimate_addon.retarget_sampling import (
 from ..gaussianimate_addon.subject import active_armature, find_object
 from .pose import NeedsRig
 
-
 Suggested = tuple[list[str | None], list[float]]
 
 
@@ -142,18 +141,22 @@ class GAUSSIANIMATE_OT_retarget_action(NeedsRig, JobOperator, bpy.types.Operator
     else:
         source: _source_property()
         frame_start: bpy.props.IntProperty(
-            name="Start", description="First frame; the source action's where not given", options={"SKIP_SAVE"}
+            name="Start",
+            description="First frame; the source action's where not given",
+            options={"SKIP_SAVE"},
         )
         frame_end: bpy.props.IntProperty(
             name="End", description="Last frame; the source action's where not given", options={"SKIP_SAVE"}
         )
         align_rest: bpy.props.BoolProperty(
             name="Align Rest Poses",
-            description="Limbs point as the source's do though the rest poses differ, as T-pose and A-pose do",
+            description="Limbs point as the source's do though rest poses differ, as T-pose and A-pose do",
             default=True,
         )
         scale_root: bpy.props.BoolProperty(
-            name="Scale Steps", description="Steps as long as the legs allow; off: as the source's", default=True
+            name="Scale Steps",
+            description="Steps as long as the legs allow; off: as the source's",
+            default=True,
         )
         in_place: bpy.props.BoolProperty(name="In Place", description="Walk and run on the spot")
 
@@ -166,7 +169,9 @@ class GAUSSIANIMATE_OT_retarget_action(NeedsRig, JobOperator, bpy.types.Operator
         start = self.frame_start if given("frame_start") else start
         end = self.frame_end if given("frame_end") else end
         if end < start:
-            raise RigError(f"The range ends before it starts ({start} to {end}); give an end after the start.")
+            raise RigError(
+                f"The range ends before it starts ({start} to {end}); give an end after the start."
+            )
         self._start, self._action = start, f"{animation_name(source)} on {armature.name}"
         self._suggested = None if has_map(armature, source) else suggested_map(armature, source)
         names = read_map(armature, source) if self._suggested is None else self._suggested[0]

@@ -1,4 +1,4 @@
-"""How two skeletons at rest lie to each other: turn, size, and how limbs must bend from one to the other."""
+"""How two skeletons at rest lie to each other: which bones pair, turn and size."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ Ints = NDArray[np.intp]
 
 SNAP = np.cos(np.radians(25.0))  # axes that lie closer than this are meant to be the same
 FLAT = 0.08  # smallest spread of the bones across, of the largest, that tells how they are turned
-GROUND = 0.14  # of the height: bones whose heads lie lower stand on the ground
-SLOPE = np.sin(np.radians(30.0))  # feet that rise by less from one rest pose to the other are both flat
-FAN = np.cos(np.radians(30.0))  # branches that agree better than this turn together
 
 
 @dataclass(frozen=True)
@@ -65,8 +62,10 @@ class BonePairs:
 def align_axes(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs) -> F64:
     """Return the rotation (3, 3) from the source's axes to the target's that lays one body on the other.
 
-    The best rotation of the mapped heads (Kabsch 1976), then turned so that axes which nearly coincide do: other
-    proportions or bent arms must not tilt the body. Where the heads lie on a line, up stays up.
+    The best rotation of the mapped heads (Kabsch 1976), then turned so that axes which nearly coincide do:
+    other proportions or bent arms must not tilt the body. These are the axes of both armatures, so that it
+    does not matter how they stand in the scene, or else the scene's. Where the heads lie on a line, both stay
+    as they stand.
     """
     if len(pairs) < 2:
         return _from_world(target, source)
@@ -79,7 +78,10 @@ def align_axes(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs) -> 
     strength = np.linalg.svd(covariance, compute_uv=False)
     if strength[1] < FLAT * strength[0]:
         return _from_world(target, source)
-    return _snap(kabsch(covariance))
+    turn = kabsch(covariance)
+    own, held = _snap(turn)
+    scene, scene_held = _snap(target.world @ turn @ source.world.T)
+    return target.world.T @ scene @ source.world if scene_held > held else own
 
 
 def _from_world(target: RestSkeleton, source: RestSkeleton) -> F64:
@@ -93,24 +95,27 @@ def _spread(points: F64) -> F64:
 
 
 def _edge_lengths(points: F64, pairs: BonePairs) -> F64:
-    """Weights (P,): the length to the pair above, so that a hand's many fingers count as little as they are."""
+    """Weights (P,): the way to the pair above, so that a hand's many fingers count as little as they are."""
     lengths = np.linalg.norm(points - points[pairs.parents], axis=1)
     lengths[pairs.parents < 0] = 1.0
     return lengths + 1e-9
 
 
-def _snap(turn: F64) -> F64:
-    """Turn on so that the axis nearest to one of the other's axes lies on it, and then another about it."""
-    held = None
-    for _ in range(2):
+def _snap(turn: F64) -> tuple[F64, int]:
+    """Turn on so that the axis nearest to one of the other's axes lies on it, and then another about it.
+
+    Returns the rotation and how many axes were near enough for that, 0 to 2.
+    """
+    held, count = None, 0
+    for count in range(3):
         source, target = np.unravel_index(np.argmax(_off(np.abs(turn.T), held)), (3, 3))
+        if count == 2 or abs(turn[target, source]) < SNAP:
+            break
         wanted = np.zeros(3)
         wanted[target] = np.sign(turn[target, source])
-        if abs(turn[target, source]) < SNAP:
-            break
         turn = minimal_rotation(turn[:, source], wanted) @ turn
         held = source, target
-    return turn
+    return turn, count
 
 
 def _off(nearness: F64, held: tuple[np.intp, np.intp] | None) -> F64:
@@ -126,7 +131,7 @@ def minimal_rotation(a: F64, b: F64) -> F64:
 
     Where they are opposite, half a turn about any axis across.
     """
-    a, b = _unit(a), _unit(b)
+    a, b = unit(a), unit(b)
     cross, dot = np.cross(a, b), (a * b).sum(axis=-1)
     skew = np.zeros((*dot.shape, 3, 3))
     x, y, z = np.moveaxis(cross, -1, 0)
@@ -135,13 +140,14 @@ def minimal_rotation(a: F64, b: F64) -> F64:
     opposite = dot < -1 + 1e-12
     turn = np.eye(3) + skew + skew @ skew / (1 + np.where(opposite, 0, dot))[..., None, None]
     if opposite.any():
-        across = _unit(np.cross(a, np.eye(3)[np.abs(a).argmin(axis=-1)]))
+        across = unit(np.cross(a, np.eye(3)[np.abs(a).argmin(axis=-1)]))
         half = 2 * across[..., :, None] * across[..., None, :] - np.eye(3)
         turn = np.where(opposite[..., None, None], half, turn)
     return turn
 
 
-def _unit(vectors: F64) -> F64:
+def unit(vectors: F64) -> F64:
+    """Return vectors (..., 3) of length 1; those of no length stay so."""
     vectors = np.asarray(vectors, np.float64)
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
@@ -153,7 +159,7 @@ def limb_size(skeleton: RestSkeleton, up: F64, bones: Ints, top: int) -> float:
 
 
 def size_ratio(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, turn: F64) -> float:
-    """Return how much longer the target's steps are: ratio of leg lengths, of whole sizes where it has none."""
+    """Return how much longer the target's steps are: ratio of legs, of whole sizes where it has none."""
     up = target.up
     lengths = (
         limb_size(target, up, pairs.targets, pairs.top),
@@ -166,85 +172,3 @@ def size_ratio(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, tur
     if all(length > 0.1 * spread for length, spread in zip(lengths, spreads, strict=True)):
         return lengths[0] / lengths[1]
     return spreads[0] / spreads[1] if min(spreads) > 1e-9 else 1.0
-
-
-def on_ground(skeleton: RestSkeleton, up: F64, bones: Ints) -> NDArray[np.bool_]:
-    """Return which of the bones (P,) stand on the ground at rest."""
-    heights = skeleton.heads @ up
-    low, high = heights.min(), heights.max()
-    return heights[bones] < low + GROUND * (high - low)
-
-
-def rest_corrections(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, turn: F64) -> F64:
-    """Return the rotations (P, 3, 3), in the target's axes, that pose it like the source's rest pose.
-
-    A limb is bent from its root to its end so that each bone points to the next mapped bone as the source's does,
-    with the twist that the bone above already has. Where several limbs branch off, the bone turns with them only
-    where they spread alike in both, as fingers do. Feet on the ground only turn about up: they stay as flat
-    as they are. A foot that one of the two lifts at rest is turned as if it stood like the others.
-    """
-    up = target.up
-    standing = [
-        on_ground(skeleton, way, bones)
-        for skeleton, way, bones in ((target, up, pairs.targets), (source, turn.T @ up, pairs.sources))
-    ]
-    ways = [_directions(target, source, pairs, pair, turn) for pair in range(len(pairs))]
-    flat = [
-        bool(on and (len(mine) != 1 or abs((mine[0] - theirs[0]) @ up) < SLOPE))
-        for on, (mine, theirs) in zip(standing[0] & standing[1], ways, strict=True)
-    ]
-    rises = [_rise(up, *way) for pair, way in enumerate(ways) if flat[pair] and len(way[0]) == 1]
-    corrections = np.tile(np.eye(3), (len(pairs), 1, 1))
-    for pair, (mine, theirs) in enumerate(ways):
-        above = pairs.parents[pair]
-        carried = corrections[above] if above >= 0 else np.eye(3)
-        if flat[pair]:
-            corrections[pair] = _turn_about(up, mine, theirs)
-            continue
-        if standing[1][pair] and len(mine) == 1 and rises:
-            theirs = _raised(up, theirs, float(np.mean(rises)))
-        corrections[pair] = _bend(mine @ carried.T, theirs, above >= 0) @ carried
-    return corrections
-
-
-def _rise(up: F64, mine: F64, theirs: F64) -> float:
-    """How much steeper than the source's a target's bone goes up (radians)."""
-    return float(np.arcsin(np.clip(mine[0] @ up, -1, 1)) - np.arcsin(np.clip(theirs[0] @ up, -1, 1)))
-
-
-def _raised(up: F64, ways: F64, rise: float) -> F64:
-    """Directions (1, 3) that go up steeper by ``rise``, to the same side."""
-    level = ways - (ways @ up)[:, None] * up
-    if np.linalg.norm(level) < 0.1:
-        return ways
-    angle = float(np.clip(np.arcsin(np.clip(ways[0] @ up, -1, 1)) + rise, -np.pi / 2, np.pi / 2))
-    return np.cos(angle) * _unit(level) + np.sin(angle) * up
-
-
-def _directions(
-    target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, pair: int, turn: F64
-) -> tuple[F64, F64]:
-    """Unit directions (C, 3) to the pairs right below: the target's, and the source's in the target's axes."""
-    below = pairs.children(pair)
-    mine = target.heads[pairs.targets[below]] - target.heads[pairs.targets[pair]]
-    theirs = (source.heads[pairs.sources[below]] - source.heads[pairs.sources[pair]]) @ turn.T
-    lengths = [np.linalg.norm(each, axis=1) for each in (mine, theirs)]
-    long = (lengths[0] > 1e-6 * lengths[0].max(initial=0)) & (lengths[1] > 1e-6 * lengths[1].max(initial=0))
-    return _unit(mine[long]), _unit(theirs[long])
-
-
-def _bend(mine: F64, theirs: F64, inside: bool) -> F64:
-    if len(mine) == 1:
-        return minimal_rotation(mine[0], theirs[0])
-    if len(mine) > 2 and inside:
-        turn = kabsch(mine.T @ theirs)
-        if ((mine @ turn.T) * theirs).sum(axis=1).min() > FAN:
-            return turn
-    return np.eye(3)
-
-
-def _turn_about(up: F64, mine: F64, theirs: F64) -> F64:
-    if len(mine) != 1:
-        return np.eye(3)
-    flat = [each[0] - (each[0] @ up) * up for each in (mine, theirs)]
-    return minimal_rotation(*flat) if min(np.linalg.norm(each) for each in flat) > 0.3 else np.eye(3)

@@ -1,7 +1,7 @@
 """What bones are called: the part of the body a name tells, its side, and names that tell nothing.
 
-Knows the words of Mixamo, Rigify, Unreal, 3ds Max Biped, Daz, CMU's motion capture and glTF samples. A name may
-leave open what it means ("leg" is the shin on a Mixamo rig, the thigh on others); the rest of the skeleton decides.
+Knows the words of Mixamo, Rigify, Unreal, 3ds Max Biped, Daz, CMU's motion capture and glTF samples. A name
+may leave open what it means ("leg" is the shin on a Mixamo rig, the thigh on others); the other bones decide.
 """
 
 from __future__ import annotations
@@ -78,7 +78,12 @@ WORDS: dict[str, Roles] = {
     "ear": {"ear": 1},
     "eye": {"eye": 1},
 }
-EXACT = {"body": {"hips": 0.6, "spine": 0.5}, "back": {"spine": 0.9}, "mid": {"middle": 1}, "cog": {"hips": 1}}
+EXACT = {
+    "body": {"hips": 0.6, "spine": 0.5},
+    "back": {"spine": 0.9},
+    "mid": {"middle": 1},
+    "cog": {"hips": 1},
+}
 # Parts of a rig that move no flesh: controls, ends, sockets, segments of a limb's twist.
 HELPERS = frozenset(
     "ik pole target poletarget control ctrl mch slot handslot twist roll nub end endsite site helper effector"
@@ -86,7 +91,16 @@ HELPERS = frozenset(
 )
 SIDES = {"l": "L", "left": "L", "lft": "L", "r": "R", "right": "R", "rgt": "R"}
 LIMBS = ("arm", "leg")
-FINGERS = ("thumb", "index", "pointer", "middle", "ring", "pinky", "little", "finger")  # bent from the knuckle on
+FINGERS = (
+    "thumb",
+    "index",
+    "pointer",
+    "middle",
+    "ring",
+    "pinky",
+    "little",
+    "finger",
+)  # bent from the knuckle on
 ALONG = {"leg": ("thigh", "shin", "foot", "toes"), "arm": ("upperarm", "forearm", "hand")}
 TELLING = 0.3  # of a skeleton's names: where fewer tell something, none is believed
 TRUNK = ("root", "hips", "spine", "chest", "neck", "head")

@@ -1,8 +1,8 @@
 """How a body is built at rest, told in numbers that other proportions and rest poses share.
 
-A body has limbs: ways from where it first forks to an end (legs, arms, head, tail), twigs such as fingers and ears
-left aside. Limbs of two bodies are paired first; two bones are then alike where the same limbs hang on them and
-where they lie equally far along.
+A body has limbs: ways from where it first forks to an end (legs, arms, head, tail), twigs such as fingers and
+ears left aside. Limbs of two bodies are paired first; two bones are then alike where the same limbs hang on
+them and where they lie equally far along.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ SIDE = 0.06  # of the height: so far from the middle is clearly on one side
 # Differences that mean the same. Of limbs: side of the end, its height, place where they branch off, length.
 LIMB = np.array([0.5, 0.3, 0.25, 0.25, 0.25, 0.3])
 ALONG, HEIGHT, REACH = 0.3, 0.2, 0.15  # of bones: way along the limb, height in the body, way on to the end
-NEAR, FAR = 0.1, 0.2  # likewise level with the ground, from the fork above: near it, where no pose moves it, and far
+NEAR, FAR = (
+    0.1,
+    0.2,
+)  # likewise level with the ground, from the fork above: near it, where no pose moves it, and far
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ def body_plan(skeleton: RestSkeleton, used: Bools) -> BodyPlan:
 
 @dataclass(frozen=True)
 class _Tree:
-    """parents : (B,); link : (B,) way from the parent; reach, end : (B,) longest way to a tail below, and that bone
-    children : B lists
+    """parents : (B,); link : (B,) way from the parent; children : B lists
+    reach, end : (B,) longest way to a tail below, and whose tail that is
     """
 
     parents: NDArray[np.int32]
@@ -119,7 +122,13 @@ def _limbs(tree: _Tree, heads: F64, tails: F64, used: Bools) -> BodyPlan:
     _add_twigs(tree, start < 0, limbs, along, fork)
     aside = (heads - heads[fork])[:, :2]
     return BodyPlan(
-        heads, aside, along, tree.reach, limbs, np.reshape(ends, (-1, 6)), np.reshape(ahead, (-1, 2)).astype(float)
+        heads,
+        aside,
+        along,
+        tree.reach,
+        limbs,
+        np.reshape(ends, (-1, 6)),
+        np.reshape(ahead, (-1, 2)).astype(float),
     )
 
 
@@ -171,7 +180,7 @@ def _add_twigs(tree: _Tree, twig: Bools, limbs: Bools, along: F64, fork: NDArray
 
 
 def similarity(target: BodyPlan, source: BodyPlan) -> tuple[F64, float]:
-    """Return how alike bones lie in two bodies (T, S), 0..1, and how well their feet point the same way, -1..1."""
+    """Return how alike bones lie in two bodies (T, S), 0..1, and how well their feet agree, -1..1."""
     paired = _pair_limbs(target, source)
     common = np.einsum("tl,sk,lk->ts", target.limbs * 1.0, source.limbs * 1.0, paired)
     either = target.limbs.sum(axis=1)[:, None] + source.limbs.sum(axis=1)[None] - common

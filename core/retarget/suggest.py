@@ -9,7 +9,7 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from .bone_names import BoneName, name_similarity, read_names
+from .bone_names import name_similarity, read_names
 from .geometry import body_plan, similarity
 from .skeleton import RestSkeleton
 
@@ -18,6 +18,7 @@ F64 = NDArray[np.float64]
 NAMES = 0.75  # share of names in the likeness of two bones whose names tell something
 LEAST = 0.35  # likeness below which no source bone is suggested
 AHEAD = 0.25  # lead over the next best source bone that makes a suggestion sure
+WHOLE = 0.9  # part of a body that finds its like where bodies are built alike
 SURE = 0.7  # likeness of names that says more than the trees do
 FACING = 0.15  # by which the likeness of bodies counts more where their feet point the same way
 UPRIGHT, STANDS_SO = 0.3, 0.03  # by which the likeness of bodies counts more as they stand in the scene
@@ -36,12 +37,13 @@ def suggest_bone_map(target: RestSkeleton, source: RestSkeleton) -> list[BoneSug
 
     Bones are alike in name (`bone_names`) and in where they lie in the upright bodies, scaled to one height
     (`geometry`); which way the source lies is tried in quarter turns. Of all maps that keep who is above whom
-    in both trees the one that is most alike in sum is sought: an optimal assignment (Kuhn 1955) in which pairs
-    that most contradict others are given up one by one.
+    in both trees the one that is most alike in sum is sought: an optimal assignment (Kuhn 1955) in which
+    pairs that most contradict others are given up one by one.
 
     Returns
     -------
-    T suggestions. Confidence is the likeness, lowered where another source bone is nearly as alike.
+    T suggestions. Confidence is the likeness, lowered where another source bone is nearly as alike and, for
+    bones without telling names, where much of both bodies found no match.
     """
     mine, theirs = read_names(target), read_names(source)
     used = [np.array([not name.helper for name in names], bool) for names in (mine, theirs)]
@@ -59,7 +61,12 @@ def suggest_bone_map(target: RestSkeleton, source: RestSkeleton) -> list[BoneSug
         total = likeness[found >= 0, found[found >= 0]].sum() * preference * (1 + FACING * facing)
         if total > best:
             best, chosen, kept = total, found, likeness
-    return [_suggestion(t, int(s), kept, above[1]) for t, s in enumerate(chosen)]
+    mapped = (chosen >= 0).sum()
+    whole = min(float(max(mapped / max(use.sum(), 1) for use in used)) / WHOLE, 1.0)
+    return [
+        _suggestion(kept[t], int(s), 1.0 if not np.isnan(named[t, s]) else whole)
+        for t, s in enumerate(chosen)
+    ]
 
 
 def _turns() -> Iterator[tuple[F64, float]]:
@@ -101,10 +108,11 @@ def _assign(
     return chosen
 
 
-def _suggestion(target: int, source: int, likeness: F64, source_above: NDArray[np.bool_]) -> BoneSuggestion:
+def _suggestion(likeness: F64, source: int, trust: float) -> BoneSuggestion:
+    """The suggestion for a target bone of likeness (S,) to the source's bones."""
     if source < 0:
         return BoneSuggestion(-1, 0.0)
-    others = np.delete(likeness[target], source)
-    lead = likeness[target, source] - others.max(initial=0)
-    sure = likeness[target, source] * np.clip(0.5 + 0.5 * lead / AHEAD, 0.25, 1)
-    return BoneSuggestion(source, float(sure))
+    lead = likeness[source] - np.delete(likeness, source).max(initial=0)
+    return BoneSuggestion(
+        source, float(trust * likeness[source] * np.clip(0.5 + 0.5 * lead / AHEAD, 0.25, 1))
+    )
