@@ -6,9 +6,7 @@ leaves the rig as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, cast
+from typing import cast
 
 import bpy
 import numpy as np
@@ -17,14 +15,13 @@ from mathutils import Matrix
 from ..core.errors import RigError
 from ..core.motion.learned import LearnedMotion
 from ..core.rigging.rig import Rig
-from .action import MADE_HERE, key_replay, new_action
 from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
+from .armature_edits import dress, editable, rekey, replaced_data
 from .bind import follow_armature
-from .motion_store import forget_motion_of, kept_rests, store_motion
-from .motion_switch import REPLAY, is_replaying
+from .motion_store import kept_rests, store_motion
 from .refit_lost import lost_keys, lost_targets
 from .refit_read import RefitTask, skin_bones
-from .rig_object import replay_timing
+from .secondary.live import LIVE
 from .skeleton_bones import JointBone, joint_bones
 from .subject import active_armature_of
 
@@ -53,12 +50,13 @@ def apply_refit(
             f"Bones of '{armature.name}' were edited while the refit ran, so its result was dropped; refit "
             "again"
         )
-    with _editable(context, armature), _replaced_data(armature):
+    with editable(context, armature), replaced_data(armature):
         notes = _edit_bones(context, armature, task, rig)
-        _dress(armature, set(task.bones))
+        dress(armature, set(task.bones))
         store_motion(armature, motion, task.space)
         notes += _bind_again(armature)
-        _rekey(context, object, armature, task, rig)
+        rekey(context, object, armature, task.space, rig)
+    LIVE.forget(armature.session_uid)
     context.view_layer.update()
     return [*notes, *lost_keys(armature), *lost_targets(armature)]
 
@@ -79,46 +77,6 @@ def _as_seen(before: tuple[JointBone, ...], now: list[JointBone]) -> bool:
         return False
     places = [[(*bone.head, *bone.tail) for bone in bones] for bones in (before, now)]
     return bool(np.allclose(places[0], places[1], rtol=0, atol=1e-9))
-
-
-@contextmanager
-def _editable(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[None]:
-    """Show the armature while its bones are edited; its mode is as before afterwards."""
-    mode, hidden, disabled = armature.mode, armature.hide_get(), armature.hide_viewport
-    active = context.view_layer.objects.active
-    if mode != "OBJECT" and active == armature:
-        bpy.ops.object.mode_set(mode="OBJECT")
-    armature.hide_viewport = False
-    armature.hide_set(False)
-    try:
-        if not armature.visible_get():
-            raise RigError(f"'{armature.name}' is hidden with its collection; show it to refit its skeleton")
-        yield
-    finally:
-        armature.hide_viewport = disabled
-        armature.hide_set(hidden)
-        if mode == "POSE" and active == armature:
-            bpy.ops.object.mode_set(mode="POSE")
-
-
-@contextmanager
-def _replaced_data(armature: bpy.types.Object) -> Iterator[None]:
-    """Work on a copy of the armature's data, which replaces it where all goes well."""
-    before = cast(bpy.types.Armature, armature.data)
-    name, fake = before.name, before.use_fake_user
-    armature.data = before.copy()
-    try:
-        yield
-    except BaseException:
-        copy = cast(bpy.types.Armature, armature.data)
-        armature.data = before
-        bpy.data.armatures.remove(copy)
-        raise
-    after = cast(bpy.types.Armature, armature.data)
-    before.user_remap(after)
-    forget_motion_of(before)
-    bpy.data.armatures.remove(before)
-    after.name, after.use_fake_user = name, fake
 
 
 def _edit_bones(
@@ -181,19 +139,6 @@ def _collection(data: bpy.types.Armature, name: str) -> bpy.types.BoneCollection
     return data.collections_all.get(name) or data.collections.new(name)
 
 
-def _dress(armature: bpy.types.Object, joints: set[str]) -> None:
-    """Give new bones what the others got when they were made."""
-    data = cast(bpy.types.Armature, armature.data)
-    for bone in data.bones:
-        deforms = SKIN_BONE in bone
-        if not deforms and bone.name not in joints:
-            continue
-        if bone.color.palette == "DEFAULT":
-            bone.color.palette = "THEME04" if deforms else "THEME09"
-            armature.pose.bones[bone.name].rotation_mode = "QUATERNION"
-        bone.use_deform = deforms
-
-
 def _bind_again(armature: bpy.types.Object) -> list[str]:
     """Let the deformers of all splats the armature deforms find their skin bones."""
     notes = []
@@ -205,42 +150,3 @@ def _bind_again(armature: bpy.types.Object) -> list[str]:
         except RigError as error:
             notes.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
     return notes
-
-
-def _rekey(
-    context: bpy.types.Context,
-    object: bpy.types.Object,
-    armature: bpy.types.Object,
-    task: RefitTask,
-    rig: Rig,
-) -> None:
-    """Key the replay anew in its own action, wherever that is played."""
-    action = _own_replay(armature)
-    slot = next((slot for slot in action.slots if armature in slot.users()), None) or action.slots[0]
-    strip: Any = action.layers[0].strips[0]
-    bag = strip.channelbag(slot, ensure=True)
-    bag.fcurves.clear()
-    for group in list(bag.groups):
-        bag.groups.remove(group)
-    key_replay(bag, armature, rig, context.scene, *replay_timing(object), task.space)
-    armature.update_tag()
-
-
-def _own_replay(armature: bpy.types.Object) -> bpy.types.Action:
-    """Return the replay of this armature: a new one where it was deleted, a copy where others play it too."""
-    action: Any = armature.get(REPLAY)
-    playing = is_replaying(armature)
-    if action is None or not len(action.layers):
-        action = new_action(armature, f"{armature.name} replay")[0]
-        action[MADE_HERE] = True
-    elif action.library is not None or any(
-        other.get(REPLAY) == action and other.data != armature.data for other in bpy.data.objects
-    ):
-        action = action.copy()
-    else:
-        return action
-    armature[REPLAY] = action
-    if playing:
-        armature.animation_data.action = action
-        armature.animation_data.action_slot = action.slots[0]
-    return action
