@@ -8,6 +8,7 @@ length, is what these criteria find. A splat whose quantile is above epsilon mus
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..progress import Progress, no_progress
 from ..rotations import quaternion_to_matrix
 from ..skinning.skin import Skin
 from .blended_motion import Bones, LocalMotion, quadratic_forms
-from .quantiles import CHI2, bound, estimate, spread
+from .quantiles import CHI2, bound, eigenvalues, estimate, spread
 from .sampled_error import PROBES, residuals, sampled_quantiles
 from .weight_fields import StoredField, WeightField
 
@@ -46,6 +47,39 @@ def affine_errors(
 ) -> NDArray[np.float32]:
     """Return the 95 % quantile of the error of each splat's linear map, (N,), metres: the worst of all poses.
 
+    Parameters as for `worst_errors`.
+    """
+    return worst_errors(
+        cloud, skin, transforms, field, origins, criterion, threshold, seed, progress
+    ).quantiles
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """How badly linear maps fit, the worst of all poses.
+
+    quantiles : (N,) 95 % quantile of the error over the splat, metres
+    overshoots : (N,) that over the largest standard deviation of the posed splat, what sticks out; 0 below
+        the threshold
+    """
+
+    quantiles: NDArray[np.float32]
+    overshoots: NDArray[np.float32]
+
+
+def worst_errors(
+    cloud: GaussianCloud,
+    skin: Skin,
+    transforms: Floats,
+    field: WeightField | None = None,
+    origins: Ints | None = None,
+    criterion: CriterionName = "hybrid",
+    threshold: float = 0.0,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Errors:
+    """Return the errors of each splat's linear map, the worst of all poses.
+
     Parameters
     ----------
     cloud : N splats at rest, in the space of the transforms
@@ -69,10 +103,12 @@ def affine_errors(
     field = StoredField(cloud.positions, skin) if field is None else field
     rows = np.arange(len(cloud)) if origins is None else origins
     judge = _Judge(cloud, skin, field, rows, criterion, threshold, seed)
-    worst = np.zeros(len(cloud), np.float32)
+    worst = Errors(np.zeros(len(cloud), np.float32), np.zeros(len(cloud), np.float32))
     for number, pose in enumerate(poses):
-        span = (number / len(poses), 1 / len(poses))
-        np.maximum(worst, judge.errors(pose, _within(progress, *span)), out=worst)
+        errors, sizes = judge.judged(pose, _within(progress, number / len(poses), 1 / len(poses)))
+        np.maximum(worst.quantiles, errors, out=worst.quantiles)
+        overshoots = np.where(errors > threshold, errors, 0) / np.where(sizes > 0, sizes, np.inf)
+        np.maximum(worst.overshoots, overshoots, out=worst.overshoots)
     return worst
 
 
@@ -101,11 +137,12 @@ class _Judge:
         finite = cloud.positions[np.isfinite(cloud.positions).all(axis=1)]
         self.centre = finite.mean(axis=0, dtype=np.float64) if len(finite) else np.zeros(3)
 
-    def errors(self, pose: Floats, progress: Progress) -> NDArray[np.float32]:
-        """Return the quantiles under one pose; 0 where it is not finite."""
+    def judged(self, pose: Floats, progress: Progress) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the quantiles under one pose, 0 where it is not finite, and the largest posed deviations."""
         bones = Bones.of(pose, self.centre)
         with np.errstate(all="ignore"):
-            found = np.nan_to_num(self._first_look(bones, progress), nan=0, posinf=0)
+            found, sizes = self._first_look(bones, progress)
+            found = np.nan_to_num(found, nan=0, posinf=0)
             if not self.stored:  # other bones may come in beside the centre, of which the splat knows nothing
                 doubtful = np.arange(len(found))
             else:
@@ -114,7 +151,8 @@ class _Judge:
                 found[doubtful] = self._sampled(bones, doubtful, found[doubtful], progress)
             else:
                 found[doubtful] = np.minimum(found[doubtful], self._closed_form(bones, doubtful, progress))
-            return np.nan_to_num(found, nan=0, posinf=0).astype(np.float32)
+            found = np.nan_to_num(found, nan=0, posinf=0)
+            return found.astype(np.float32), np.nan_to_num(sizes, nan=0, posinf=0).astype(np.float32)
 
     def _axes(self, rows: slice | Ints) -> Floats:
         turns = quaternion_to_matrix(self.cloud.rotations[rows].astype(np.float64))
@@ -125,20 +163,25 @@ class _Judge:
         positions = self.cloud.positions[rows].astype(np.float64)
         return LocalMotion.at(bones, positions, skin.indices[rows], skin.weights[rows])
 
-    def _first_look(self, bones: Bones, progress: Progress) -> F64:
-        """Return cautious errors (N,) from what each splat knows itself; 0 where its bones move as one."""
-        found = np.zeros(len(self.cloud))
+    def _first_look(self, bones: Bones, progress: Progress) -> tuple[F64, F64]:
+        """Return cautious errors (N,) from what each splat knows itself, and its posed size (N,).
+
+        The error is 0 where all bones of a splat move as one.
+        """
+        found, sizes = np.zeros(len(self.cloud)), np.zeros(len(self.cloud))
         bend = _steepest(self.skin) ** 2
         for rows in _chunks(len(self.cloud)):
             progress("Find bent splats", rows.start / len(self.cloud))
             motion = self._motion(bones, rows)
             gradients = self.skin.gradients[rows].astype(np.float64)
-            spreads, _ = spread(quadratic_forms(motion, self._axes(rows), gradients))
+            axes = self._axes(rows)
+            spreads, _ = spread(quadratic_forms(motion, axes, gradients))
+            sizes[rows] = _largest_deviation(motion, self.skin.weights[rows], gradients, axes)
             reach = self.cloud.scales[rows].max(axis=1).astype(np.float64) ** 2
             used = (self.skin.weights[rows] > 0) | (gradients != 0).any(axis=2)
             apart = np.where(used, np.linalg.norm(motion.apart, axis=2), 0).sum(axis=1)
             found[rows] = bound(spreads) + 0.5 * CHI2[2] * bend * reach * apart
-        return found
+        return found, sizes
 
     def _closed_form(self, bones: Bones, rows: Ints, progress: Progress) -> F64:
         field, found = self.field, np.empty(len(rows))
@@ -172,6 +215,12 @@ class _Judge:
             look[go] = np.minimum(look[go], sampled)
             found[part] = look
         return found
+
+
+def _largest_deviation(motion: LocalMotion, weights: Floats, gradients: Floats, axes: Floats) -> F64:
+    """Return the largest standard deviation of each posed splat, (C,)."""
+    posed = axes + motion.jacobians(weights, gradients) @ axes
+    return np.sqrt(np.maximum(eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0], 0))
 
 
 def _chunks(count: int) -> Iterator[slice]:

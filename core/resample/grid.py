@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+CHILDREN = 5
 RATIO_COUNT, OPACITY_COUNT = 40, 10
 DECADES = 4.0  # the ratios end at 10^DECADES
 STEP = DECADES / (RATIO_COUNT - 1)  # decades between two ratios

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -30,7 +30,8 @@ from .training_state import TrainingSettings, TrainingState, load_state, save_st
 F32 = NDArray[np.float32]
 # Problems solved at once: their arrays of rays by children stay in the cache.
 BLOCK = 39
-REFINED_RATE = 0.3  # learning rate of the second pass, relative to the first
+START_SHARE = 0.5  # iterations of the first pass, relative to the settings
+REFINED_RATE = 0.3  # learning rate of the second pass, relative to the settings
 CHECK_RAYS = 16384  # the same for all, by which solutions are compared
 MEASURE_RAYS = 65536
 SAVE_SECONDS = 20
@@ -89,15 +90,15 @@ class _Keeper:
 def _solve_all(state: TrainingState, settings: TrainingSettings, progress: Progress):
     """Solve block after block in place of the state; yield the part of all that is done."""
     axes, opacities = (torch.from_numpy(array.astype(np.float32)) for array in problems())
-    blocks = [slice(first, first + BLOCK) for first in range(0, PROBLEMS, BLOCK)]
+    blocks = [slice(row, row + BLOCK) for row in range(0, PROBLEMS, BLOCK)]
+    first = replace(settings, iterations=max(round(START_SHARE * settings.iterations), 1))
+    second = replace(settings, learning_rate=REFINED_RATE * settings.learning_rate)
     for (number, name), (index, rows) in itertools.product(enumerate(ARRANGEMENTS), enumerate(blocks)):
         if np.isfinite(state.start_losses[number, rows]).all():
             continue
         seed = settings.seed + number * len(blocks) + index
         start = starting_children(name, opacities[rows])
-        children, losses = solve(
-            start, axes[rows], opacities[rows], settings, seed, 1.0, _tick(state, progress)
-        )
+        children, losses = solve(start, axes[rows], opacities[rows], first, seed, _tick(state, progress))
         state.starts[number, rows], state.start_losses[number, rows] = children, losses
         yield state.done
     best = np.take_along_axis(state.starts, np.nanargmin(state.start_losses, axis=0)[None, :, None, None], 0)[
@@ -108,9 +109,7 @@ def _solve_all(state: TrainingState, settings: TrainingSettings, progress: Progr
             continue
         seed = settings.seed + len(ARRANGEMENTS) * len(blocks) + index
         start = best_nearby(best, np.arange(PROBLEMS)[rows], axes, opacities, settings)
-        children, losses = solve(
-            start, axes[rows], opacities[rows], settings, seed, REFINED_RATE, _tick(state, progress)
-        )
+        children, losses = solve(start, axes[rows], opacities[rows], second, seed, _tick(state, progress))
         state.refined[rows], state.refined_losses[rows] = children, losses
         yield state.done
 
@@ -125,7 +124,6 @@ def solve(
     opacities: Tensor,
     settings: TrainingSettings,
     seed: int,
-    rate: float = 1.0,
     tick: Callable[[], None] = lambda: None,
 ) -> tuple[F32, F32]:
     """Minimise the loss of E problems by Adam (Kingma & Ba 2015) with fresh rays in every step.
@@ -134,7 +132,6 @@ def solve(
     ----------
     start : (E, 5, 7), axes : (E, 3), opacities : (E,)
     seed : of the rays
-    rate : factor on the learning rate
     tick : called now and then
 
     Returns
@@ -143,7 +140,7 @@ def solve(
     """
     generator = torch.Generator().manual_seed(seed)
     children = start.clone().requires_grad_()
-    optimiser = torch.optim.Adam([children], lr=rate * settings.learning_rate)
+    optimiser = torch.optim.Adam([children], lr=settings.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, settings.iterations)
     relative = settings.loss == "relative"
     for step in range(settings.iterations):

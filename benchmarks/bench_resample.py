@@ -1,0 +1,133 @@
+"""Time of dictionary resampling, and how well its criteria agree.
+
+Run: ``python benchmarks/bench_resample.py [--splats 160000] [--epsilon 0.001]``.
+The cloud is a tube of discs and needles around a chain of bones that a pose bends and twists; weights blend
+from bone to bone over a width that is several times the splats'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from gaussianimate.core.cloud import GaussianCloud
+from gaussianimate.core.resample.criterion import affine_errors
+from gaussianimate.core.resample.dictionary import load_dictionary
+from gaussianimate.core.resample.resample import ResampleOptions, resample, split_all
+from gaussianimate.core.rotations import axis_angle_to_quaternion, matrix_to_quaternion, quaternion_to_matrix
+from gaussianimate.core.skinning.skin import Skin
+
+BONES = 12
+LENGTH = 2.0  # metres
+
+
+class Chain:
+    """Weights of a chain of bones along x: smooth steps about the joints, two bones at most."""
+
+    def __init__(self, feather: float) -> None:
+        self.joints = np.linspace(0, LENGTH, BONES + 1)[1:-1]
+        self.feather = feather
+
+    def __call__(self, points: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return indices (P, 2), weights (P, 2) and gradients (P, 2, 3)."""
+        x = points[:, 0]
+        nearest = np.clip(np.rint(x / LENGTH * BONES) - 1, 0, len(self.joints) - 1).astype(int)
+        t = np.clip((x - self.joints[nearest]) / self.feather + 0.5, 0, 1)
+        after, slope = t * t * (3 - 2 * t), 6 * t * (1 - t) / self.feather
+        weights = np.stack([1 - after, after], axis=1)
+        gradients = np.zeros((len(x), 2, 3))
+        gradients[:, 0, 0], gradients[:, 1, 0] = -slope, slope
+        order = np.argsort(-weights, axis=1, kind="stable")
+        indices = np.stack([nearest, nearest + 1], axis=1).astype(np.int32)
+        take = np.take_along_axis
+        return take(indices, order, 1), take(weights, order, 1), take(gradients, order[..., None], 1)
+
+
+def scene(count: int, feather: float = 0.08) -> tuple[GaussianCloud, Skin, Chain, np.ndarray]:
+    """Return a tube of splats, its skin, the field of its weights, and a bent and twisted pose."""
+    rng = np.random.default_rng(0)
+    x, angle = rng.uniform(0, LENGTH, count), rng.uniform(0, 2 * np.pi, count)
+    radial = np.stack([np.zeros(count), np.cos(angle), np.sin(angle)], axis=1)
+    positions = 0.15 * radial
+    positions[:, 0] = x
+    frames = np.stack([np.tile([1.0, 0, 0], (count, 1)), np.cross(radial, [1.0, 0, 0]), radial], axis=2)
+    frames[:, :, 1] *= np.sign(np.linalg.det(frames))[:, None]
+    size = np.sqrt(2 * np.pi * 0.15 * LENGTH / count)
+    scales = size * np.exp(rng.normal(0, 0.4, (count, 1))) * [[1, 1, 0.1]]
+    scales[::4] *= [2.5, 0.5, 1]
+    f32 = np.float32
+    cloud = GaussianCloud(
+        positions.astype(f32),
+        matrix_to_quaternion(frames).astype(f32),
+        scales.astype(f32),
+        rng.uniform(0.2, 1, count).astype(f32),
+        rng.normal(0, 0.3, (count, 16, 3)).astype(f32),
+    )
+    field = Chain(feather)
+    indices, weights, gradients = field(cloud.positions.astype(float), np.arange(count))
+    return cloud, Skin(indices, weights.astype(f32), gradients.astype(f32)), field, bent_pose(25, 20)
+
+
+def bent_pose(bend: float, twist: float) -> np.ndarray:
+    """Return bones (BONES, 3, 4), each bent and twisted by so many degrees against the one before."""
+    pose, poses = np.eye(4), []
+    turn = axis_angle_to_quaternion(np.array([0, 0, 1.0]), np.radians(bend))
+    roll = axis_angle_to_quaternion(np.array([1.0, 0, 0]), np.radians(twist))
+    step = quaternion_to_matrix(turn) @ quaternion_to_matrix(roll)
+    for bone in range(BONES):
+        joint = np.array([LENGTH * bone / BONES, 0, 0])
+        if bone:
+            local = np.eye(4)
+            local[:3, :3], local[:3, 3] = step, joint - step @ joint
+            pose = pose @ local
+        poses.append(pose[:3].copy())
+    return np.stack(poses)
+
+
+def seconds(task: Callable[[], object], runs: int = 3) -> float:
+    """Return the shortest of ``runs`` times."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        task()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def main() -> None:
+    """Print times, ratios and agreements."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--splats", type=int, default=160_000)
+    parser.add_argument("--epsilon", type=float, default=0.001, help="metres; the tube is 2 m long")
+    parser.add_argument("--dictionary", help="another dictionary file")
+    options = parser.parse_args()
+    dictionary = load_dictionary(options.dictionary)
+    cloud, skin, field, pose = scene(options.splats)
+    chosen = ResampleOptions(epsilon=options.epsilon)
+    found = resample(cloud, skin, pose, chosen, dictionary=dictionary)
+    print(f"{len(cloud)} splats, epsilon {options.epsilon:g} m: {len(found.cloud)} after {found.passes}")
+    print("adaptive, stored weights   ", f"{seconds(lambda: resample(cloud, skin, pose, chosen, dictionary=dictionary)):.2f} s")
+    print("adaptive, weights as field ", f"{seconds(lambda: resample(cloud, skin, pose, chosen, field, dictionary), 1):.2f} s")
+    print("uniform                    ", f"{seconds(lambda: split_all(cloud, skin, dictionary=dictionary)):.2f} s")
+    few = slice(0, 20_000)
+    part, its = cloud.take(np.arange(few.stop)), skin.take(np.arange(few.stop))
+    names = ("hybrid", "estimate", "bound", "sampled", "paper")
+    times = {name: seconds(lambda: affine_errors(part, its, pose, criterion=name), 1) for name in names}  # noqa: B023
+    for name in names:
+        print(f"criterion {name:9} {1e6 * times[name] / few.stop:8.2f} us/splat, {times['paper'] / times[name]:6.1f} x faster than 512 samples")
+    truth = affine_errors(part, its, pose, field, criterion="paper")
+    again = affine_errors(part, its, pose, field, criterion="paper", seed=1)
+    print("agreement with 512 samples of the field: epsilon, fails, 512 others, stored closed form, field hybrid")
+    for epsilon in (0.0003, 0.001, 0.003, 0.01):
+        closed = affine_errors(cloud, skin, pose, criterion="hybrid", threshold=epsilon)[few]
+        mixed = affine_errors(part, its, pose, field, threshold=epsilon)
+        fails = truth > epsilon
+        row = [np.mean(fails), *(np.mean((each > epsilon) == fails) for each in (again, closed, mixed))]
+        print(f"  {epsilon:6g} " + " ".join(f"{value:.4f}" for value in row))
+
+
+if __name__ == "__main__":
+    main()
