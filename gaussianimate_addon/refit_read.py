@@ -61,7 +61,7 @@ def read_refit(object: bpy.types.Object, armature: bpy.types.Object) -> RefitTas
         raise RigError(stale)
     rig, notes = stored_rig(object, armature), []
     space = skin_space(armature)
-    upright = _object_to_rig(object, armature)
+    upright = object_to_rig(object, armature)
     if np.abs(upright - np.eye(4)).max() > 1e-5:
         rest = apply_affine(upright, rig.rest.astype(np.float64))
         rig = replace(rig, rest=np.ascontiguousarray(rest, np.float32))
@@ -261,7 +261,7 @@ def _skin_bones(
     return wanted
 
 
-def _object_to_rig(object: bpy.types.Object, armature: bpy.types.Object) -> F64:
+def object_to_rig(object: bpy.types.Object, armature: bpy.types.Object) -> F64:
     """Return the map (4, 4) from the object's space as it is now to the rig's axes.
 
     The bind leads to the armature as it stood when it was bound last, its skin bones of then to the rig.
