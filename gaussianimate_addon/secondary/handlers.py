@@ -26,18 +26,18 @@ TAB = "GaussiAnimate"
 
 @persistent
 def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-    _follow(depsgraph, played=False)
+    _follow(scene, depsgraph, played=False)
 
 
 @persistent
 def _after_frame(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-    _follow(depsgraph, played=True)
+    _follow(scene, depsgraph, played=True)
 
 
-def _follow(depsgraph: bpy.types.Depsgraph, played: bool) -> None:
+def _follow(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph, played: bool) -> None:
     if LIVE.paused:
         return
-    for armature in _posed(depsgraph):
+    for armature in _posed(scene, depsgraph, played):
         if armature.session_uid in LIVE.failures:
             continue
         try:
@@ -47,13 +47,28 @@ def _follow(depsgraph: bpy.types.Depsgraph, played: bool) -> None:
             redraw_sidebars(TAB)
 
 
-def _posed(depsgraph: bpy.types.Depsgraph) -> Iterator[bpy.types.Object]:
-    """The armatures of this file with a learned motion whose pose this update may have changed."""
-    blocks: list[Any] = [update.id.original for update in depsgraph.updates if update.is_updated_geometry]
-    for block in blocks:
-        if isinstance(block, bpy.types.Object) and block.type == "ARMATURE":
-            if block.library is None and block.mode != "EDIT" and has_motion(block):
-                yield block
+def _posed(
+    scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph, played: bool
+) -> Iterator[bpy.types.Object]:
+    """The armatures of this file with a learned motion whose pose or action this update may have changed."""
+    changed: dict[int, bpy.types.Object] = {}
+    actions: set[int] = set()
+    for update in depsgraph.updates:
+        block: Any = update.id
+        if isinstance(block, bpy.types.Object) and block.type == "ARMATURE" and update.is_updated_geometry:
+            changed[block.original.session_uid] = block.original
+        elif (
+            isinstance(block, bpy.types.Action) and not played
+        ):  # keys that change no pose, but what came before
+            actions.add(block.original.session_uid)
+    objects: Any = scene.objects if actions else ()
+    for object in objects:
+        animation = object.animation_data if object.type == "ARMATURE" else None
+        if animation is not None and animation.action and animation.action.session_uid in actions:
+            changed[object.session_uid] = object
+    for armature in changed.values():
+        if armature.library is None and armature.mode != "EDIT" and has_motion(armature):
+            yield armature
 
 
 def _answer(armature: bpy.types.Object, depsgraph: bpy.types.Depsgraph, played: bool) -> None:
