@@ -75,16 +75,17 @@ class Band:
 
         Cells are counted in the grid with its border. Coordinates may be infinite, but not NaN.
         """
-        column = np.clip(
-            (x - x.dtype.type(self.low[0])) * x.dtype.type(1 / self.cell) + 1, 0, self.counts[0] + 1
-        )
-        row = np.clip(
-            (y - y.dtype.type(self.low[1])) * y.dtype.type(1 / self.cell) + 1, 0, self.counts[1] + 1
-        )
-        cell = row.astype(np.int32)
+        cell = self._line(y, 1)
         cell *= self.counts[0] + 2
-        cell += column.astype(np.int32)
+        cell += self._line(x, 0)
         return self.states[cell], cell
+
+    def _line(self, x: Floats, axis: int) -> NDArray[np.int32]:
+        """Return the column or row of cells coordinates (N,) lie in; 0 and the last are the border."""
+        t = x - x.dtype.type(self.low[axis])
+        t *= 1 / self.cell
+        t += 1
+        return np.clip(t, 0, self.counts[axis] + 1, out=t).astype(np.int32)
 
     def near(self, cell: NDArray[np.int32]) -> Near | None:
         """Return the pieces near to points of the cells (N,); None where the shape is of one piece."""

@@ -76,9 +76,8 @@ class FrontSurface:
         depth, slope_x, slope_y = self.surface(at.x, at.y)
         behind = view.depth(points).astype(depth.dtype) - depth - self.thickness
         if self.falloff == 0:
-            return (behind <= 0).astype(depth.dtype), np.zeros(
-                (3, len(depth)), depth.dtype
-            ) if slopes else None
+            flat = np.zeros((3, len(depth)), depth.dtype) if slopes else None
+            return (behind <= 0).astype(depth.dtype), flat
         t = np.clip(behind / self.falloff, 0, 1)
         value = 1 - t * t * (3 - 2 * t)
         if not slopes:

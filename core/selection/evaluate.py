@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -158,9 +158,11 @@ def evaluate_weights(
     return weights
 
 
-def in_chunks(count: int, work: Callable[[slice], None], threads: int | None = None) -> None:
+def in_chunks(
+    count: int, work: Callable[[slice], None], threads: int | None = None, chunk: int = CHUNK
+) -> None:
     """Call ``work`` for slices that make up ``range(count)``, in several threads where there are many."""
-    slices = list(_chunks(count))
+    slices = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
     workers = min(threads or os.cpu_count() or 1, MOST_THREADS, len(slices))
     if workers <= 1:
         for rows in slices:
@@ -169,11 +171,6 @@ def in_chunks(count: int, work: Callable[[slice], None], threads: int | None = N
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(work, slices):
             pass
-
-
-def _chunks(count: int) -> Iterator[slice]:
-    for start in range(0, count, CHUNK):
-        yield slice(start, min(start + CHUNK, count))
 
 
 def _rows(at: Projected, rows: NDArray[np.intp]) -> Projected:

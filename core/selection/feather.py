@@ -36,7 +36,8 @@ class Feather:
             raise SelectionError(f"The smoothness of a selection is a width of at least 0, not {self.width}")
         if self.curve not in get_args(Curve) or self.align not in OFFSETS:
             raise SelectionError(
-                f"A feather is linear or smoothstep and lies {', '.join(OFFSETS)}, not {self.curve} {self.align}"
+                "A feather is linear or smoothstep and lies inside, centre or outside, not "
+                f"{self.curve} {self.align}"
             )
 
     @property

@@ -168,8 +168,8 @@ class LayerStack:
             raise SelectionError("These are no selection layers of GaussiAnimate")
         if data.get("version") != VERSION:
             raise SelectionError(
-                f"The selection layers are of version {data.get('version')}, this GaussiAnimate reads {VERSION}; "
-                "install a newer one"
+                f"The selection layers are of version {data.get('version')}, this GaussiAnimate reads "
+                f"{VERSION}; install a newer one"
             )
         layers = tuple(SelectionLayer.from_dict(layer) for layer in data.get("layers", ()))
         return cls(tuple(data.get("bones", ())), layers)

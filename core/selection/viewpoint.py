@@ -38,7 +38,8 @@ class Viewpoint:
     view : 4x4, object -> camera space (the camera looks along -z, y is up); in Blender
         ``region_3d.view_matrix @ object.matrix_world``
     projection : 4x4, camera -> OpenGL clip space; in Blender ``region_3d.window_matrix``
-    window : x, y, width, height of the region, pixels, y up; in Blender ``(0, 0, region.width, region.height)``
+    window : x, y, width, height of the region, pixels, y up; in Blender
+        ``(0, 0, region.width, region.height)``
 
     Any array of the right shape is taken; floats are kept, so that viewpoints compare and hash by value.
 
@@ -108,7 +109,7 @@ class Viewpoint:
     def depth(self, points: Floats) -> Floats:
         """Return distances (N,) along the view axis, in units of camera space; positive ahead of the eye."""
         axis = np.array(self.view[2])
-        return -(points @ axis[:3] + axis[3])
+        return -(np.asarray(points) @ axis[:3] + axis[3])
 
     @property
     def depth_gradient(self) -> NDArray[np.float64]:

@@ -125,10 +125,10 @@ def make_skin(
 
         dw = weight_gradients(positions, indices, weights, neighbours, progress=progress)
     f32 = np.float32
-    return Skin(indices, _unit_sum(weights.astype(f32)), np.ascontiguousarray(dw, dtype=f32), tuple(notes))
+    return Skin(indices, unit_sum(weights.astype(f32)), np.ascontiguousarray(dw, dtype=f32), tuple(notes))
 
 
-def _unit_sum(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit_sum(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """Give what rounding took to the strongest influence, the first."""
     weights = np.ascontiguousarray(weights)
     if weights.size:

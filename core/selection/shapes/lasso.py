@@ -103,7 +103,7 @@ class Lasso:
             py = y[rows]
             level = np.flatnonzero((ay[k] > py) != (by[k] > py))
             rows = level if isinstance(rows, slice) else rows[level]
-            k = k if np.isscalar(k) else k[level]
+            k = k[level] if isinstance(k, np.ndarray) else k
             rise = (y[rows] - ay[k]) / (by[k] - ay[k])
             odd[rows] ^= x[rows] < ax[k] + rise * (bx[k] - ax[k])
         return odd

@@ -48,5 +48,5 @@ def nearest_piece(
         closer = np.flatnonzero(found < best[rows])
         at = closer if isinstance(rows, slice) else rows[closer]
         best[at] = found[closer]
-        which[at] = piece if np.isscalar(piece) else piece[closer]
+        which[at] = piece[closer] if isinstance(piece, np.ndarray) else piece
     return best, which
