@@ -19,7 +19,7 @@ from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
 from .armature_edits import dress, editable, rekey, replaced_data
 from .bind import follow_armature
 from .motion_store import kept_rests, store_motion
-from .refit_lost import lost_keys, lost_targets
+from .refit_lost import lost_keys, lost_targets, stale_bakes
 from .refit_read import RefitTask, skin_bones
 from .secondary.live import LIVE
 from .skeleton_bones import JointBone, joint_bones
@@ -58,7 +58,9 @@ def apply_refit(
         rekey(context, object, armature, task.space, rig)
     LIVE.forget(armature.session_uid)
     context.view_layer.update()
-    return [*notes, *lost_keys(armature), *lost_targets(armature)]
+    carriers = task.edited.origins[rig.bone_joints]
+    moved = {name for b, (name, _) in task.skin.items() if carriers[b] != task.rig.bone_joints[b]}
+    return [*notes, *lost_keys(armature), *stale_bakes(armature, moved), *lost_targets(armature)]
 
 
 def leave_edit_mode(context: bpy.types.Context, armature: bpy.types.Object) -> bool:

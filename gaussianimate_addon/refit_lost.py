@@ -16,15 +16,24 @@ def lost_keys(armature: bpy.types.Object) -> list[str]:
     """Return a sentence for each action of the armature with keys of bones that do not exist."""
     notes = []
     for action in _actions(armature):
-        lost: dict[str, None] = {}
-        for path in _paths(action, armature):
-            found = _BONE.match(path)
-            name = bpy.utils.unescape_identifier(found[1]) if found else ""
-            if name and name not in armature.pose.bones:
-                lost[name] = None
+        lost = [name for name in _keyed(action, armature) if name not in armature.pose.bones]
         if lost:
-            notes.append(f"Keys of {_listed(list(lost))} in action '{action.name}' play nothing now.")
+            notes.append(f"Keys of {_listed(lost)} in action '{action.name}' play nothing now.")
     return notes
+
+
+def stale_bakes(armature: bpy.types.Object, moved: set[str]) -> list[str]:
+    """Return a sentence for each action of the armature with keys of skin bones that hang elsewhere now.
+
+    Parameters
+    ----------
+    moved : names of the skin bones that hang on another joint than before
+    """
+    return [
+        f"Secondary motion baked in action '{action.name}' was made for the joints before; bake it again."
+        for action in _actions(armature)
+        if moved & set(_keyed(action, armature))
+    ]
 
 
 def lost_targets(armature: bpy.types.Object) -> list[str]:
@@ -61,8 +70,8 @@ def _actions(armature: bpy.types.Object) -> list[bpy.types.Action]:
     return sorted(kept, key=lambda action: action.name)
 
 
-def _paths(action: bpy.types.Action, armature: bpy.types.Object) -> list[str]:
-    """Return the data paths keyed for this armature: by the slots it uses, or by all where it uses none."""
+def _keyed(action: bpy.types.Action, armature: bpy.types.Object) -> list[str]:
+    """Return the bones keyed for this armature: by the slots it uses, or by all where it uses none."""
     mine = [slot.handle for slot in action.slots if armature in slot.users()]
     bags = [
         bag
@@ -70,7 +79,9 @@ def _paths(action: bpy.types.Action, armature: bpy.types.Object) -> list[str]:
         for strip in layer.strips
         for bag in strip.channelbags  # pyright: ignore[reportAttributeAccessIssue]
     ]
-    return [curve.data_path for bag in bags if not mine or bag.slot_handle in mine for curve in bag.fcurves]
+    paths = (c.data_path for bag in bags if not mine or bag.slot_handle in mine for c in bag.fcurves)
+    found = (_BONE.match(path) for path in paths)
+    return list(dict.fromkeys(bpy.utils.unescape_identifier(match[1]) for match in found if match))
 
 
 def _listed(names: list[str]) -> str:

@@ -37,7 +37,7 @@ class NewSkeleton:
         joints, bones = int(moving_joints(rig).sum()), rig.bone_count
         plural = f"{joints} joint{'s'[: joints != 1]}, {bones} skin bone{'s'[: bones != 1]}"
         after = self.refit.report.skeleton_rmse_percent
-        return f"{plural}, the skeleton alone replays to {after:.2g} % of the size (before {before:.2g} %)"
+        return f"{plural}, error of the skeleton alone {after:.2f} % of the size (before {before:.2f} %)"
 
 
 class GAUSSIANIMATE_OT_refit_skeleton(JobOperator, bpy.types.Operator):

@@ -165,6 +165,7 @@ def script(output):
     yield from keys("B")
     yield from wait_until(lambda: "knee" not in scene.armature.data.edit_bones, 5, "X, B to delete the bone")
     assert "1 removed" in scene.edited()
+    yield 1.0
     driver.picture("refit_edited")
     yield from refit(scene, "OBJECT")
     assert scene.joints() == ["hip", "ankle"] and scene.learned() == ("hip", "ankle", "end")
