@@ -63,7 +63,7 @@ def collect_frames(capture: Capture, cloud: GaussianCloud, progress: Progress = 
     positions = np.where(capture.frame_valid[:, None, None], capture.positions, np.float32(0))
     if capture.load_cloud is None:
         return CaptureFrames(positions, capture.frame_valid, {})
-    fields, notes = _fields(cloud), ()
+    fields, notes = cloud_fields(cloud), ()
     if cloud.sh[:, 1:].nbytes * count > SH_BUDGET:
         fields = {name: value for name, value in fields.items() if not name.startswith("radiance:sh")}
         notes = (
@@ -74,7 +74,7 @@ def collect_frames(capture: Capture, cloud: GaussianCloud, progress: Progress = 
     varies: set[str] = set()
     for f in range(count):
         progress("Loading frames", f / count)
-        fields = _fields(capture.load_cloud(f) if capture.frame_valid[f] else cloud)
+        fields = cloud_fields(capture.load_cloud(f) if capture.frame_valid[f] else cloud)
         for name in stored:
             stored[name][f] = fields[name]
             if capture.frame_valid[f] and not np.array_equal(
@@ -84,7 +84,8 @@ def collect_frames(capture: Capture, cloud: GaussianCloud, progress: Progress = 
     return CaptureFrames(positions, capture.frame_valid, {name: stored[name] for name in varies}, notes)
 
 
-def _fields(cloud: GaussianCloud) -> dict[str, F32]:
+def cloud_fields(cloud: GaussianCloud) -> dict[str, F32]:
+    """Return what of a cloud may vary over time, by attribute name."""
     base = np.column_stack([cloud.sh[:, 0], cloud.opacities])
     bands = {sh_name(i): cloud.sh[:, i + 1] for i in range(cloud.sh.shape[1] - 1)}
     return {"rotation": cloud.rotations, "scale": cloud.scales, BASE: base} | bands
@@ -171,7 +172,7 @@ def transform_frames(object: bpy.types.Object, rest: GaussianCloud, matrix: NDAr
     for f in range(len(frames.positions)):
         moved = transform_cloud(frame_cloud(frames, rest, f), matrix)
         frames.positions[f] = moved.positions
-        for name, value in _fields(moved).items():
+        for name, value in cloud_fields(moved).items():
             if name in frames.varying:
                 frames.varying[name][f] = value
     write_attribute(splats(holder), "position", "FLOAT_VECTOR", frames.positions)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from ..core.capture import Capture
 from ..core.cloud import GaussianCloud
 from ..core.errors import CaptureError
+from ..core.formats.mesh_splats import mesh_samples
+from ..core.joined_capture import UPRIGHT
 from .action import scene_fps
 from .attributes import splats
 from .bind import remember_points
@@ -33,17 +35,10 @@ from .capture_frames import (
 from .modifiers import PLAYBACK, add_modifier, find_modifier, get_input, set_input
 from .playback_nodes import build_playback_group
 from .point_cloud import cloud_to_point_cloud, point_cloud_to_cloud, write_cloud
-from .skeleton_store import load_clips, load_skeleton, store_clips, store_skeleton
+from .skeleton_store import load_clips, load_skeleton, store_clips, store_samples, store_skeleton
 
 AXIS = "gaussianimate_up"  # custom property of the object: up axis of the source
-_INFO = "gaussianimate_capture"  # custom property of the frames: name, fps, notes, faces
-
-# Up axis of the source -> matrix that turns it to Blender's +Z (a quarter turn about X).
-_UPRIGHT = {
-    "z": np.eye(4),
-    "y": np.array([[1, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]]),
-    "-y": np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]]),
-}
+INFO = "gaussianimate_capture"  # custom property of the frames: name, fps, notes, faces
 
 
 def create_capture_object(
@@ -61,12 +56,12 @@ def create_capture_object(
     axis : up axis of the source, "y", "z" or "-y"; turned to Blender's +Z by the object's matrix
     frames : result of `collect_frames`, where it was called before (loading files takes its time)
     """
-    if axis not in _UPRIGHT:
+    if axis not in UPRIGHT:
         raise CaptureError(f"'{axis}' is no up axis; choose y, z or -y")
     frames = frames or collect_frames(capture, cloud)
     object = bpy.data.objects.new(capture.name, cloud_to_point_cloud(cloud, capture.name))
     context.scene.collection.objects.link(object)
-    object.matrix_world = Matrix(_UPRIGHT[axis].tolist())
+    object.matrix_world = Matrix(UPRIGHT[axis].tolist())
     object[AXIS] = axis
     remember_points(object)
     _add_playback(object, frames, context.scene, capture)
@@ -78,15 +73,16 @@ def _add_playback(
     object: bpy.types.Object, frames: CaptureFrames, scene: bpy.types.Scene, capture: Capture
 ) -> None:
     holder = store_frames(frames, capture.name)
-    holder[_INFO] = {
+    holder[INFO] = {
         "name": capture.name,
         "fps": capture.fps or scene_fps(scene),
         "up": capture.up or "",
         "notes": list(capture.notes),
     }
     if capture.faces is not None:
-        holder[_INFO]["faces"] = capture.faces.ravel().tolist()
+        holder[INFO]["faces"] = capture.faces.ravel().tolist()
     store_clips(holder, capture)
+    store_samples(holder, mesh_samples(capture))
     if capture.skeleton is not None:
         store_skeleton(holder, capture.skeleton)
     object[FRAMES] = holder
@@ -96,7 +92,7 @@ def _add_playback(
     modifier = add_modifier(object, PLAYBACK, group)
     set_input(modifier, "Frames", holder)
     set_input(modifier, "Start Frame", float(scene.frame_start))
-    set_input(modifier, "Frame Step", scene_fps(scene) / holder[_INFO]["fps"])
+    set_input(modifier, "Frame Step", scene_fps(scene) / holder[INFO]["fps"])
 
 
 def is_capture_object(object: bpy.types.Object | None) -> bool:
@@ -113,7 +109,7 @@ def capture_from_point_cloud(object: bpy.types.Object) -> Capture:
     """
     frames, rest = load_frames(object), point_cloud_to_cloud(splats(object))
     holder: Any = frames_object(object)
-    info = holder[_INFO].to_dict()
+    info = holder[INFO].to_dict()
     positions = frames.positions
     if not frames.frame_valid.all():
         positions = positions.copy()
@@ -168,4 +164,4 @@ def scene_frame(object: bpy.types.Object, frame: float) -> float:
 
 def source_matrix(object: bpy.types.Object) -> NDArray[np.float64]:
     """Return the recorded matrix (4, 4) that turned the source upright; the identity where none was."""
-    return _UPRIGHT.get(object.get(AXIS, "z"), _UPRIGHT["z"]).copy()
+    return UPRIGHT.get(object.get(AXIS, "z"), UPRIGHT["z"]).copy()

@@ -1,4 +1,4 @@
-"""A capture's clips and given skeleton, beside its frames: they travel in the .blend with the capture object.
+"""A capture's clips, given skeleton and place on a mesh, beside its frames: they travel in the .blend.
 
 Names and parents are lists in a custom property of the object that holds the frames, transforms are raw bytes
 (float32, little-endian), as lists of them are slow.
@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.capture import Capture
+from ..core.formats.mesh_splats import MeshSamples
 from ..core.given_skeleton import GivenSkeleton
 
 SKELETON = "gaussianimate_skeleton"  # custom property of the frames: names, parents, rest, joint_mats
 CLIPS = "gaussianimate_clips"  # likewise: clips, names
+SAMPLES = "gaussianimate_samples"  # likewise: where splats lie on the mesh they were made from
 
 
 def store_skeleton(holder: bpy.types.Object, skeleton: GivenSkeleton) -> None:
@@ -61,3 +63,23 @@ def load_clips(holder: bpy.types.Object) -> tuple[NDArray[np.int32] | None, tupl
     """Read clips (F,) and their names back."""
     kept: Any = holder.get(CLIPS)
     return (None, ()) if kept is None else (np.array(kept["clips"], np.int32), tuple(kept["names"]))
+
+
+def store_samples(holder: bpy.types.Object, samples: MeshSamples | None) -> None:
+    """Keep where the splats lie on the mesh they were made from, to follow it in further captures."""
+    if samples is not None:
+        holder[SAMPLES] = {
+            "triangle": samples.triangle.astype("<i4").tobytes(),
+            "barycentric": samples.barycentric.astype("<f4").tobytes(),
+            "spacing": samples.spacing,
+            "faces": samples.faces,
+        }
+
+
+def load_samples(holder: bpy.types.Object) -> MeshSamples | None:
+    """Read the places on a mesh back, None where there are none."""
+    kept: Any = holder.get(SAMPLES)
+    if kept is None:
+        return None
+    barycentric = np.frombuffer(kept["barycentric"], "<f4").reshape(-1, 3)
+    return MeshSamples(np.frombuffer(kept["triangle"], "<i4"), barycentric, kept["spacing"], kept["faces"])

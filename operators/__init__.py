@@ -4,6 +4,7 @@ from __future__ import annotations
 
 
 def _classes() -> tuple[type, ...]:
+    from .add_capture import GAUSSIANIMATE_OT_add_capture
     from .bake_partmm import GAUSSIANIMATE_OT_bake_partmm
     from .bake_ply import GAUSSIANIMATE_OT_bake_ply
     from .bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
@@ -22,6 +23,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_capture_from_object,
         GAUSSIANIMATE_OT_build_rig,
         GAUSSIANIMATE_OT_refit_skeleton,
+        GAUSSIANIMATE_OT_add_capture,
         GAUSSIANIMATE_OT_set_motion,
         GAUSSIANIMATE_OT_reset_pose,
         GAUSSIANIMATE_OT_set_secondary_motion,

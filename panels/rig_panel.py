@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import bpy
 
+from ..gaussianimate_addon.capture_object import is_capture_object
 from ..gaussianimate_addon.deformer import bind_is_stale
 from ..gaussianimate_addon.motion_store import has_motion
 from ..gaussianimate_addon.properties import chosen_skeleton, object_notes, scene_settings
 from ..gaussianimate_addon.skeleton_bones import skeleton_is_edited
 from ..gaussianimate_addon.subject import active_armature, active_splats
+from ..operators.add_capture import GAUSSIANIMATE_OT_add_capture
 from ..operators.bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
 from ..operators.build_rig import GAUSSIANIMATE_OT_build_rig
 from ..operators.refit_skeleton import GAUSSIANIMATE_OT_refit_skeleton
@@ -65,6 +67,7 @@ class GAUSSIANIMATE_PT_rig(SubPanel, bpy.types.Panel):
         armature = active_armature(context)
         if armature is not None and has_motion(armature):
             self._draw_skeleton(context, armature)
+            self._draw_more(context, splats)
         layout.operator(GAUSSIANIMATE_OT_apply_transform.bl_idname, text="Apply Transform")
 
     def _draw_skeleton(self, context: bpy.types.Context, armature: bpy.types.Object) -> None:
@@ -74,3 +77,12 @@ class GAUSSIANIMATE_PT_rig(SubPanel, bpy.types.Panel):
         hint = edited or "To correct joints, edit the bones in Edit Mode, then refit"
         wrapped(context, box, hint, "ERROR" if edited else "INFO")
         box.operator(GAUSSIANIMATE_OT_refit_skeleton.bl_idname, icon="MOD_ARMATURE")
+
+    def _draw_more(self, context: bpy.types.Context, splats: bpy.types.Object) -> None:
+        """The button that adds a capture: the one that is selected beside the rigged one, else files."""
+        settings = scene_settings(context)
+        others = [o for o in context.selected_objects if is_capture_object(o) and o != splats]
+        text = f"Add '{others[0].name}'" if others else "Add Capture"
+        button = self.layout.operator(GAUSSIANIMATE_OT_add_capture.bl_idname, text=text, icon="ADD")
+        button.source = others[0].name if others else ""
+        button.max_bones = settings.max_bones

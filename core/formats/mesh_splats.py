@@ -29,6 +29,7 @@ def mesh_to_splats(
     seed: int = 0,
     texture: MeshTexture | None = None,
     canonical_frame: int | None = None,
+    samples: MeshSamples | None = None,
     progress: Progress = no_progress,
 ) -> Capture:
     """Cover the surface of a mesh capture with splats that follow its triangles in every frame.
@@ -46,11 +47,14 @@ def mesh_to_splats(
     seed : of the random samples; the same seed gives the same splats
     texture : base colour over the same triangles
     canonical_frame : frame whose area counts, the first valid one by default
+    samples : where the splats of another capture of the mesh lie (`mesh_samples`), to get the same ones;
+        ``count`` and ``seed`` do not matter then
     progress : called with the stage and its fraction
 
     Raises
     ------
-    CaptureError : the capture has no faces, no area, or no such frame; the texture is of another mesh
+    CaptureError : the capture has no faces, no area, or no such frame; the texture or the samples are of
+        another mesh
     """
     frame = _canonical(capture, canonical_frame)
     if count < 1:
@@ -65,11 +69,17 @@ def mesh_to_splats(
             f"the capture has {len(capture.faces):,}"
         )
     corners = capture.positions[frame][capture.faces].astype(np.float64)
-    samples = _sample(corners, count, seed, capture)
+    if samples is None:
+        samples = _sample(corners, count, seed, capture)
+    elif samples.faces != len(capture.faces):
+        raise CaptureError(
+            f"{capture.name} has {len(capture.faces):,} triangles and the mesh its splats are to be those of "
+            f"{samples.faces:,}; choose a capture of the same mesh"
+        )
     positions = _follow(capture, samples, progress)
     colors = _colors(capture, texture, samples)
     loader = _Loader(capture, samples, _rest_frames(corners), positions, sh_from_colors(colors))
-    notes = (f"{count:,} splats cover the {len(capture.faces):,} triangles of the mesh.",)
+    notes = (f"{len(samples.triangle):,} splats cover the {len(capture.faces):,} triangles of the mesh.",)
     return replace(
         capture,
         positions=positions,
@@ -81,12 +91,22 @@ def mesh_to_splats(
 
 
 @dataclass(frozen=True)
-class _Samples:
-    """K points on triangles: triangle (K,), corner weights (K, 3), and their mean spacing in metres."""
+class MeshSamples:
+    """K points on the triangles of a mesh.
+
+    triangle : (K,) int; barycentric : (K, 3) float32, weights of its corners
+    spacing : mean distance of neighbours, metres; faces : number of triangles of the mesh
+    """
 
     triangle: NDArray[np.integer]
     barycentric: NDArray[np.float32]
     spacing: float
+    faces: int
+
+
+def mesh_samples(capture: Capture) -> MeshSamples | None:
+    """Where the splats of a capture that `mesh_to_splats` made lie on its mesh; None for any other."""
+    return capture.load_cloud.samples if isinstance(capture.load_cloud, _Loader) else None
 
 
 @dataclass(frozen=True)
@@ -94,7 +114,7 @@ class _Loader:
     """Makes the cloud of a frame; the `load_cloud` of the new capture."""
 
     mesh: Capture
-    samples: _Samples
+    samples: MeshSamples
     rest: Floats  # (M, 2, 2), inverse of the rest edges in the triangle's plane
     positions: NDArray[np.float32]  # (F, K, 3)
     sh: NDArray[np.float32]  # (K, 1, 3)
@@ -125,7 +145,7 @@ def _canonical(capture: Capture, frame: int | None) -> int:
     return frame
 
 
-def _sample(corners: Floats, count: int, seed: int, capture: Capture) -> _Samples:
+def _sample(corners: Floats, count: int, seed: int, capture: Capture) -> MeshSamples:
     """Draw points uniformly over the area of triangles (M, 3, 3); triangles without area get none."""
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     areas = np.linalg.norm(cross, axis=1) / 2
@@ -143,10 +163,11 @@ def _sample(corners: Floats, count: int, seed: int, capture: Capture) -> _Sample
     triangle = np.minimum(triangle, np.flatnonzero(areas)[-1])
     root, along = np.sqrt(rng.random(count)), rng.random(count)
     barycentric = np.stack([1 - root, root * (1 - along), root * along], axis=1)
-    return _Samples(triangle, barycentric.astype(np.float32), float(np.sqrt(ends[-1] / count)))
+    spacing = float(np.sqrt(ends[-1] / count))
+    return MeshSamples(triangle, barycentric.astype(np.float32), spacing, len(corners))
 
 
-def _follow(capture: Capture, samples: _Samples, progress: Progress) -> NDArray[np.float32]:
+def _follow(capture: Capture, samples: MeshSamples, progress: Progress) -> NDArray[np.float32]:
     """Return positions (F, K, 3) of the samples in every frame, NaN in invalid ones."""
     assert capture.faces is not None
     corners = capture.faces[samples.triangle]
@@ -158,7 +179,7 @@ def _follow(capture: Capture, samples: _Samples, progress: Progress) -> NDArray[
     return positions
 
 
-def _colors(capture: Capture, texture: MeshTexture | None, samples: _Samples) -> NDArray[np.float32]:
+def _colors(capture: Capture, texture: MeshTexture | None, samples: MeshSamples) -> NDArray[np.float32]:
     """Return display colours (K, 3)."""
     if texture is not None:
         return texture.colors(samples.triangle, samples.barycentric)

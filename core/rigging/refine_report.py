@@ -73,7 +73,7 @@ class Change:
 class RefineReport:
     """What a refinement bought.
 
-    joints, bones, frames : how many, before and after
+    joints, bones, frames : how many, before and after; of the joints those that are no mere ends of chains
     replay : error of the outer bones; skeleton : of the joints alone
     coverage : how new the new poses were
     seconds : stage -> wall time; notes : one sentence each, for the user
@@ -93,7 +93,7 @@ class RefineReport:
         """Compare a rig posed in all frames with the refined one."""
         was, now = before.rig, after.rig
         return cls(
-            (was.joint_count, now.joint_count),
+            (_moving(was), _moving(now)),
             (was.bone_count, now.bone_count),
             (int((~before.new).sum()), now.frame_count),
             Change.of(before, after, (before.bone_errors(), after.bone_errors())),
@@ -119,3 +119,9 @@ def _change(name: str, counts: tuple[int, int]) -> str:
     before, after = counts
     plural = "s"[: after != 1]
     return f"{after} {name}{plural}" if before == after else f"{before} to {after} {name}{plural}"
+
+
+def _moving(rig: Rig) -> int:
+    """How many joints have joints or outer bones on them."""
+    moving = np.isin(np.arange(rig.joint_count), np.append(rig.joint_parents[1:], rig.bone_joints))
+    return int(moving.sum())
