@@ -51,15 +51,13 @@ def _posed(
     scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph, played: bool
 ) -> Iterator[bpy.types.Object]:
     """The armatures of this file with a learned motion whose pose or action this update may have changed."""
-    changed: dict[int, bpy.types.Object] = {}
+    changed: dict[int, Any] = {}
     actions: set[int] = set()
     for update in depsgraph.updates:
         block: Any = update.id
         if isinstance(block, bpy.types.Object) and block.type == "ARMATURE" and update.is_updated_geometry:
             changed[block.original.session_uid] = block.original
-        elif (
-            isinstance(block, bpy.types.Action) and not played
-        ):  # keys that change no pose, but what came before
+        elif isinstance(block, bpy.types.Action) and not played:  # keys may change what came before alone
             actions.add(block.original.session_uid)
     objects: Any = scene.objects if actions else ()
     for object in objects:
@@ -78,6 +76,8 @@ def _answer(armature: bpy.types.Object, depsgraph: bpy.types.Depsgraph, played: 
         changed = LIVE.answer(armature, depsgraph, played)
     else:
         changed = LIVE.pose_changed(armature)
+    if depsgraph.mode == "RENDER":  # in a thread beside the window
+        return
     if changed and not bpy.app.background:
         redraw_sidebars(TAB)
     if changed and object_notes(armature).colour_bones:

@@ -112,6 +112,8 @@ class Live:
         if same and known.written is not None and _stands(armature, known):
             return False
         write_channels(armature, known, *known.bones.channels(known.given[0]))
+        if depsgraph.mode == "RENDER":  # which leaves its animation in a copy, and copies anew now
+            armature.update_tag(refresh={"TIME"})
         return True
 
     def covered(self, armature: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> NDArray[np.float32]:

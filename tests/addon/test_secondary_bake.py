@@ -1,0 +1,279 @@
+"""Baked secondary motion: keys that play anywhere; the switch between live, baked and off; renders."""
+
+import bpy
+import numpy as np
+import pytest
+from answering import (
+    FRAMES,
+    curves,
+    frames,
+    healthy,
+    joint,
+    learned_bar,
+    play_joints,
+    residuals,
+    select,
+    skin_curves,
+    skin_motions,
+)
+from mathutils import Quaternion
+
+from gaussianimate.gaussianimate_addon.armature import SKIN_BONE
+from gaussianimate.gaussianimate_addon.motion_store import forget_motion
+from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
+from gaussianimate.gaussianimate_addon.properties import object_notes
+from gaussianimate.gaussianimate_addon.secondary.bone_colours import coverage_colours
+from gaussianimate.gaussianimate_addon.secondary.live import LIVE
+
+ops = bpy.ops.gaussianimate
+RIGID = np.tile([0.0, 0, 0, 1, 0, 0, 0], (3, 1))
+
+
+@pytest.fixture
+def bar(empty_scene):
+    """Armature and rig, playing the captured joints."""
+    _, armature, rig = learned_bar(empty_scene)
+    yield play_joints(armature), rig
+    LIVE.forget()
+
+
+def keys(armature):
+    return {(c.data_path, c.array_index): [tuple(p.co) for p in c.keyframe_points] for c in curves(armature)}
+
+
+@pytest.mark.parametrize("method", ["AUTO", "MATCH", "FULL", "KERNEL"])
+def test_a_bake_gives_the_capture_back(bar, method):
+    armature, rig = bar
+    assert ops.bake_partmm(frame_start=1, frame_end=FRAMES, method=method) == {"FINISHED"}
+    assert object_notes(armature).secondary_motion == "BAKED" and len(skin_curves(armature)) == 21
+    LIVE.paused = True  # as where the extension is not installed
+    try:
+        got = frames(bpy.context.scene, range(1, FRAMES + 1), armature)
+    finally:
+        LIVE.paused = False
+    size = np.linalg.norm(np.ptp(rig.rest, axis=0))
+    error = np.sqrt(((got - rig.bone_transforms) ** 2).mean()) / size
+    assert error < (1e-3 if method != "KERNEL" else 0.05)
+    assert {p.interpolation for c in skin_curves(armature) for p in c.keyframe_points} == {"LINEAR"}
+
+
+def test_only_the_range_is_replaced(bar):
+    armature, _ = bar
+    ops.bake_partmm(frame_start=1, frame_end=FRAMES)
+    curve = skin_curves(armature)[0]
+    curve.keyframe_points[2].interpolation = "BEZIER"
+    curve.keyframe_points.insert(10.5, 7.0)
+    before = keys(armature)
+    joint(armature, 2).rotation_quaternion = Quaternion((0, 1, 0), 0.4)
+    joint(armature, 2).keyframe_insert("rotation_quaternion", frame=12)
+    assert ops.bake_partmm(frame_start=8, frame_end=14) == {"FINISHED"}
+    after = keys(armature)
+    changed = 0
+    for key, points in before.items():
+        if SKIN_BONE not in armature.data.bones[key[0].split('"')[1]]:
+            continue
+        assert [p[0] for p in after[key]] == list(range(1, FRAMES + 1))
+        outside = [p for p in points if not 8 <= p[0] <= 14]
+        assert outside == [p for p in after[key] if not 8 <= p[0] <= 14]
+        changed += outside != points and [p for p in points if p[0] == 12] != [after[key][11]]
+    assert changed > 3
+    curve = skin_curves(armature)[0]
+    assert [p.interpolation for p in curve.keyframe_points][:4] == ["LINEAR", "LINEAR", "BEZIER", "LINEAR"]
+
+
+def test_a_bake_of_the_scene_s_range_without_an_action(empty_scene):
+    _, armature, _ = learned_bar(empty_scene)
+    pose_anew(armature)
+    armature.animation_data.action = None
+    joint(armature, 1).rotation_quaternion = Quaternion((1, 0, 0), 0.3)
+    bpy.context.view_layer.update()
+    live = residuals(armature)
+    empty_scene.frame_start, empty_scene.frame_end = 3, 5
+    assert ops.bake_partmm() == {"FINISHED"}
+    assert [point[0] for point in next(iter(keys(armature).values()))] == [3, 4, 5]
+    assert armature.animation_data.action == armature["gaussianimate_pose"]
+    bpy.context.scene.frame_set(4)
+    np.testing.assert_allclose(residuals(armature), live, atol=0.1)
+
+
+def test_a_bake_of_what_constraints_move(empty_scene):
+    _, source, rig = learned_bar(empty_scene)
+    play_joints(source)
+    follower = source.copy()
+    follower.data = source.data.copy()
+    follower.animation_data_clear()
+    empty_scene.collection.objects.link(follower)
+    _, splats_armature, _ = learned_bar(empty_scene, seed=3)
+    modifier = splats_armature.children[0].modifiers["Deform"]
+    from gaussianimate.gaussianimate_addon.modifiers import set_input
+
+    set_input(modifier, "Armature", follower)
+    for bone in follower.pose.bones:
+        if "gaussianimate_joint" in bone.bone:
+            constraint = bone.constraints.new("COPY_TRANSFORMS")
+            constraint.target, constraint.subtarget = source, bone.name
+    select(follower)
+    empty_scene.frame_set(17)
+    assert ops.bake_partmm(frame_start=5, frame_end=FRAMES - 4) == {"FINISHED"}
+    assert empty_scene.frame_current == 17 and modifier.show_viewport and not LIVE.paused
+    got = frames(empty_scene, range(5, FRAMES - 3), follower)
+    np.testing.assert_allclose(got, rig.bone_transforms[4 : FRAMES - 4], atol=1e-3)
+
+
+def test_what_cannot_be_baked_is_said(bar):
+    armature, _ = bar
+    with pytest.raises(RuntimeError, match="frame range 9 to 3 is empty"):
+        ops.bake_partmm(frame_start=9, frame_end=3)
+    with pytest.raises(RuntimeError, match="has no baked secondary motion; bake it first"):
+        ops.set_secondary_motion(mode="BAKED")
+    assert object_notes(armature).secondary_motion == "LIVE"
+    ops.set_motion(motion="REPLAY")
+    with pytest.raises(RuntimeError, match="press Pose Anew to bake"):
+        ops.bake_partmm(frame_start=1, frame_end=3)
+    ops.set_motion(motion="POSE")
+    forget_motion(armature)
+    for operator in (ops.bake_partmm, ops.set_secondary_motion):
+        with pytest.raises(RuntimeError, match="has learned no motion yet; build it again"):
+            operator()
+    healthy()
+
+
+def test_the_switch_keeps_the_bake(bar):
+    armature, rig = bar
+    scene = bpy.context.scene
+    scene.frame_set(9)
+    ops.bake_partmm(frame_start=1, frame_end=FRAMES)
+    before = keys(armature)
+    for mode in ("OFF", "LIVE", "BAKED", "OFF", "BAKED", "LIVE"):
+        assert ops.set_secondary_motion(mode=mode) == {"FINISHED"}
+        assert {curve.mute for curve in skin_curves(armature)} == {mode != "BAKED"}
+        assert keys(armature) == before
+        for frame in (9, 12):
+            bpy.context.view_layer.update()
+            if mode == "OFF":
+                np.testing.assert_allclose(residuals(armature), RIGID, atol=1e-6)
+            else:
+                truth = rig.bone_transforms[scene.frame_current - 1]
+                np.testing.assert_allclose(skin_motions(armature), truth, atol=1e-3)
+            scene.frame_set(frame + 3 if frame == 9 else 9)
+    healthy()
+
+
+def test_a_pose_without_keys_outlives_the_switch(empty_scene):
+    _, armature, _ = learned_bar(empty_scene)
+    pose_anew(armature)
+    joint(armature, 1).rotation_quaternion = Quaternion((1, 0, 0), 0.3)
+    bpy.context.view_layer.update()
+    live = residuals(armature)
+    for mode in ("OFF", "LIVE"):
+        ops.set_secondary_motion(mode=mode)
+        bpy.context.view_layer.update()
+        assert joint(armature, 1).rotation_quaternion.angle > 0.29
+    np.testing.assert_allclose(residuals(armature), live, atol=1e-6)
+
+
+def test_an_action_with_a_bake_is_muted_when_it_is_played_live(bar):
+    armature, _ = bar
+    own = armature.animation_data.action
+    ops.bake_partmm(frame_start=1, frame_end=FRAMES)
+    baked = own.copy()
+    ops.set_secondary_motion(mode="LIVE")
+    armature.animation_data.action = baked
+    armature.animation_data.action_slot = baked.slots[0]
+    bpy.context.scene.frame_set(7)
+    assert all(curve.mute for curve in skin_curves(armature))
+
+
+def test_a_bake_is_one_undo_step(bar):
+    armature, _ = bar
+    name, before = armature.name, keys(armature)
+    bpy.ops.ed.undo_push(message="before")
+    ops.bake_partmm("EXEC_DEFAULT", True, frame_start=1, frame_end=FRAMES)
+    bpy.ops.ed.undo()
+    armature = bpy.data.objects[name]
+    assert keys(armature) == before and object_notes(armature).secondary_motion == "LIVE"
+    bpy.ops.ed.redo()
+    assert len(skin_curves(bpy.data.objects[name])) == 21
+
+
+def test_colours_of_bones_follow_the_pose_and_are_given_back(empty_scene):
+    _, armature, _ = learned_bar(empty_scene)
+    pose_anew(armature)
+    bones = [joint(armature, index) for index in range(3)]
+    bones[0].color.palette = "THEME01"
+    bones[2].color.palette = "CUSTOM"
+    bones[2].color.custom.normal = (0.1, 0.2, 0.3)
+    for mode in ("LIVE", "OFF"):
+        ops.set_secondary_motion(mode=mode)
+        object_notes(armature).colour_bones = True
+        bpy.context.view_layer.update()
+        assert bones[1].color.palette == "CUSTOM" and bones[1].color.custom.normal.g > 0.6
+        bones[1].rotation_quaternion = Quaternion((0, 1, 0), 2.5)
+        bpy.context.view_layer.update()
+        red = bones[1].color.custom.normal
+        assert red.r > 0.8 and red.g < 0.2
+        bones[1].rotation_quaternion = Quaternion()
+        object_notes(armature).colour_bones = False
+        assert [bone.color.palette for bone in bones] == ["THEME01", "DEFAULT", "CUSTOM"]
+        np.testing.assert_allclose(bones[2].color.custom.normal, (0.1, 0.2, 0.3), atol=5e-3)
+        bpy.context.view_layer.update()
+
+
+def test_colours_go_from_green_over_amber_to_red():
+    green, amber, red = coverage_colours(np.radians([0.0, 25, 60]))
+    assert green[1] > 2 * green[0] and red[0] > 5 * red[1]
+    assert amber[0] > amber[1] > 3 * amber[2]
+
+
+class Engine(bpy.types.RenderEngine):
+    """Renders nothing, but notes how skin bones stand in what it is given to render."""
+
+    bl_idname = "TEST_SECONDARY"
+    bl_label = "Test"
+    seen: list = []
+
+    def render(self, depsgraph):
+        armature = next(o for o in depsgraph.scene.objects if o.type == "ARMATURE")
+        self.seen.append(skin_motions(armature, depsgraph))
+
+
+@pytest.fixture
+def engine(bar):
+    bpy.utils.register_class(Engine)
+    scene = bpy.context.scene
+    camera = bpy.data.objects.new("camera", bpy.data.cameras.new("camera"))
+    scene.collection.objects.link(camera)
+    scene.camera, scene.render.engine = camera, "TEST_SECONDARY"
+    scene.render.resolution_x = scene.render.resolution_y = 16
+    Engine.seen.clear()
+    yield Engine.seen
+    scene.render.engine = "BLENDER_WORKBENCH"
+    bpy.utils.unregister_class(Engine)
+
+
+def test_renders_show_what_viewports_show(bar, engine, tmp_path):
+    armature, rig = bar
+    scene = bpy.context.scene
+    for curve in curves(armature):  # nothing captured
+        if "joint_2" in curve.data_path and curve.array_index:
+            for point in curve.keyframe_points:
+                point.co[1] *= 0.6
+            curve.update()
+    shown = frames(scene, (8, 9, 10), armature)
+    assert np.abs(shown - rig.bone_transforms[7:10]).max() > 0.01
+    scene.frame_set(1)
+    scene.frame_start, scene.frame_end, scene.render.filepath = 8, 10, str(tmp_path / "frame_")
+    bpy.ops.render.render(animation=True)
+    np.testing.assert_array_equal(engine, shown)
+    engine.clear()
+    for frame in (9, 8):
+        scene.frame_set(frame)
+        bpy.ops.render.render()
+    np.testing.assert_array_equal(engine, shown[[1, 0]])
+    engine.clear()
+    ops.bake_partmm(frame_start=1, frame_end=FRAMES)
+    baked = frames(scene, (8, 9, 10), armature)
+    assert np.abs(baked - shown).max() < 0.1  # a bake sees what comes too
+    bpy.ops.render.render(animation=True)
+    np.testing.assert_array_equal(engine, baked)
+    healthy()
