@@ -14,7 +14,8 @@ F64 = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 SNAP = np.cos(np.radians(25.0))  # axes that lie closer than this are meant to be the same
-FLAT = 0.08  # smallest spread of the bones across, of the largest, that tells how they are turned
+TRUNK = 0.4  # of all pairs: who carries so many is no limb
+FLAT = 0.01  # smallest variance of the bones across, of the largest, that tells how they are turned
 
 
 @dataclass(frozen=True)
@@ -50,33 +51,43 @@ class BonePairs:
         return np.flatnonzero(self.parents == pair).tolist()
 
     @property
-    def top(self) -> int:
-        """The pair that carries the most others: where the whole body moves."""
-        carried = np.ones(len(self), int)
+    def carried(self) -> Ints:
+        """(P,) how many pairs hang on each, itself included."""
+        carried = np.ones(len(self), np.intp)
         for pair in range(len(self) - 1, -1, -1):
             if self.parents[pair] >= 0:
                 carried[self.parents[pair]] += carried[pair]
-        return int(np.argmax(np.where(self.parents < 0, carried, 0)))
+        return carried
+
+    @property
+    def top(self) -> int:
+        """The pair that carries the most others: where the whole body moves."""
+        return int(np.argmax(np.where(self.parents < 0, self.carried, 0)))
 
 
 def align_axes(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs) -> F64:
     """Return the rotation (3, 3) from the source's axes to the target's that lays one body on the other.
 
-    The best rotation of the mapped heads (Kabsch 1976), then turned so that axes which nearly coincide do:
-    other proportions or bent arms must not tilt the body. These are the axes of both armatures, so that it
+    The best rotation of the mapped heads (Kabsch 1976), of those in the trunk and next to it where these tell
+    it, as no pose moves them much; then turned so that axes which nearly coincide do: other proportions or a
+    stride must not tilt the body. These are the axes of both armatures, so that it
     does not matter how they stand in the scene, or else the scene's. Where the heads lie on a line, both stay
     as they stand.
     """
     if len(pairs) < 2:
         return _from_world(target, source)
-    points = [
-        _spread(skeleton.heads[bones])
-        for skeleton, bones in ((target, pairs.targets), (source, pairs.sources))
-    ]
-    weights = _edge_lengths(points[0], pairs)
-    covariance = points[1].T @ (weights[:, None] * points[0])
-    strength = np.linalg.svd(covariance, compute_uv=False)
-    if strength[1] < FLAT * strength[0]:
+    for chosen in (_trunk(pairs), np.ones(len(pairs), bool)):
+        if chosen.sum() < 3:
+            continue
+        points = [
+            _spread(skeleton.heads[bones[chosen]])
+            for skeleton, bones in ((target, pairs.targets), (source, pairs.sources))
+        ]
+        covariance = points[1].T @ points[0]
+        strength = np.linalg.svd(covariance, compute_uv=False)
+        if strength[1] > FLAT * strength[0]:
+            break
+    else:
         return _from_world(target, source)
     turn = kabsch(covariance)
     own, held = _snap(turn)
@@ -94,11 +105,10 @@ def _spread(points: F64) -> F64:
     return points / max(float(np.sqrt((points**2).sum(axis=1).mean())), 1e-12)
 
 
-def _edge_lengths(points: F64, pairs: BonePairs) -> F64:
-    """Weights (P,): the way to the pair above, so that a hand's many fingers count as little as they are."""
-    lengths = np.linalg.norm(points - points[pairs.parents], axis=1)
-    lengths[pairs.parents < 0] = 1.0
-    return lengths + 1e-9
+def _trunk(pairs: BonePairs) -> NDArray[np.bool_]:
+    """Pairs (P,) that carry much of the body, and those right below them."""
+    trunk = pairs.carried >= TRUNK * pairs.carried.max()
+    return trunk | ((pairs.parents >= 0) & trunk[pairs.parents])
 
 
 def _snap(turn: F64) -> tuple[F64, int]:

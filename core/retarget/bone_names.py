@@ -91,18 +91,11 @@ HELPERS = frozenset(
 )
 SIDES = {"l": "L", "left": "L", "lft": "L", "r": "R", "right": "R", "rgt": "R"}
 LIMBS = ("arm", "leg")
-FINGERS = (
-    "thumb",
-    "index",
-    "pointer",
-    "middle",
-    "ring",
-    "pinky",
-    "little",
-    "finger",
-)  # bent from the knuckle on
+FINGERS = ("thumb", "index", "pointer", "middle", "ring", "pinky", "little", "finger")
 ALONG = {"leg": ("thigh", "shin", "foot", "toes"), "arm": ("upperarm", "forearm", "hand")}
 TELLING = 0.3  # of a skeleton's names: where fewer tell something, none is believed
+# Chains that rigs divide as they like; of others the first bone is the limb, further ones are segments of it.
+ALONG_TRUNK = ("spine", "torso", "neck", "tail")
 TRUNK = ("root", "hips", "spine", "chest", "neck", "head")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -171,7 +164,7 @@ def _number(names: list[BoneName], above: NDArray[np.bool_]) -> list[BoneName]:
         rank = within.sum(axis=0)
         length = rank + within.sum(axis=1) + 1  # of the chain through the bone
         for bone, k, n in zip(bones, rank.tolist(), length.tolist(), strict=True):
-            out[bone] = replace(out[bone], place=(k + 0.5) / (4 if word in FINGERS else n))
+            out[bone] = replace(out[bone], place=(k + 0.5) / (n if word in ALONG_TRUNK else 4))
             if word in LIMBS and side and n > 1:
                 along = ALONG[word]
                 out[bone] = replace(out[bone], roles={along[min(k, len(along) - 1)]: 0.9})
@@ -199,7 +192,7 @@ def _settle_trunk(names: list[BoneName], skeleton: RestSkeleton, above: NDArray[
     out = list(names)
 
     def having(*roles: str) -> list[int]:
-        return [b for b, name in enumerate(out) if not name.helper and _main_role(name) in roles]
+        return [b for b, name in enumerate(out) if not name.helper and main_role(name) in roles]
 
     spine, legs, arms = having("spine"), having("thigh", "hipbone"), having("clavicle", "upperarm")
     if spine and not having("hips"):
@@ -219,7 +212,8 @@ def _settle_trunk(names: list[BoneName], skeleton: RestSkeleton, above: NDArray[
     return out
 
 
-def _main_role(name: BoneName) -> str:
+def main_role(name: BoneName) -> str:
+    """Return the part a name most likely means, "" where it tells nothing."""
     return max(name.roles, key=lambda role: name.roles[role]) if name.roles else ""
 
 
@@ -237,6 +231,6 @@ def _agreement(mine: BoneName, other: BoneName) -> float:
     if mine.side and other.side and mine.side != other.side:
         return 0.0
     shared = max((min(w, other.roles.get(role, 0.0)) for role, w in mine.roles.items()), default=0.0)
-    if bool(mine.side) != bool(other.side) and _main_role(mine) not in TRUNK:
+    if bool(mine.side) != bool(other.side) and main_role(mine) not in TRUNK:
         shared *= 0.8
     return shared * (1 - 0.3 * abs(mine.place - other.place))

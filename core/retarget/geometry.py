@@ -18,12 +18,13 @@ F64 = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 TWIG = 0.3  # of the way from the fork to where it branches off: what reaches less far is a twig
-BUNDLE = 0.2  # of their length: limbs from one fork whose ends lie nearer to each other are one
+BUNDLE = 0.05, 0.2  # of their length: limbs that begin and end nearer to each other than that are one
 LOW, TOE = 0.25, 0.03  # of the height: where ends are feet; how far ahead the toes of one lie
 SIDE = 0.06  # of the height: so far from the middle is clearly on one side
 # Differences that mean the same. Of limbs: side of the end, its height, place where they branch off, length.
 LIMB = np.array([0.5, 0.3, 0.25, 0.25, 0.25, 0.3])
 ALONG, HEIGHT, REACH = 0.3, 0.2, 0.15  # of bones: way along the limb, height in the body, way on to the end
+UNLIKE = 0.85  # likeness of a finger to what is none, at most
 NEAR, FAR = (
     0.1,
     0.2,
@@ -38,6 +39,7 @@ class BodyPlan:
     aside : (B, 2) level with the ground from the fork above to the bone
     along : (B,) way from the fork above to the bone, of the way to the end of its limb (or to the next fork)
     reach : (B,) longest way from the bone to an end
+    twig : (B,) whether it is part of a finger, an ear or the like
     limbs : (B, L) which limbs hang on the bone, or hold it
     ends : (L, 6) what tells limbs apart: side and height of the end, place of the fork, length
     ahead : (L, 2) which way the last bone of a limb points, level with the ground, 0..1 long
@@ -47,6 +49,7 @@ class BodyPlan:
     aside: F64
     along: F64
     reach: F64
+    twig: Bools
     limbs: Bools
     ends: F64
     ahead: F64
@@ -96,7 +99,7 @@ def _limbs(tree: _Tree, heads: F64, tails: F64, used: Bools) -> BodyPlan:
     count = len(heads)
     along, ends, ahead = np.ones(count), [], []
     tips = np.full(count, -1)  # limb that ends at a bone
-    grown, fork, start = _grow(tree, tails, used)
+    grown, fork, start = _grow(tree, heads, tails, used)
     for bone in np.flatnonzero(start >= 0).tolist():
         run = start[bone] - max(start[fork[bone]], 0.0) if fork[bone] != bone else 0.0
         on, last = 0.0, bone
@@ -126,13 +129,14 @@ def _limbs(tree: _Tree, heads: F64, tails: F64, used: Bools) -> BodyPlan:
         aside,
         along,
         tree.reach,
+        start < 0,
         limbs,
         np.reshape(ends, (-1, 6)),
         np.reshape(ahead, (-1, 2)).astype(float),
     )
 
 
-def _grow(tree: _Tree, tails: F64, used: Bools) -> tuple[list[list[int]], NDArray[np.intp], F64]:
+def _grow(tree: _Tree, heads: F64, tails: F64, used: Bools) -> tuple[list[list[int]], NDArray[np.intp], F64]:
     """Follow the limbs: for every bone the bones they go on with, the last fork above, and the way to it from
     where the body first forks (-1 for bones of twigs)."""
     count = len(tree.parents)
@@ -147,7 +151,7 @@ def _grow(tree: _Tree, tails: F64, used: Bools) -> tuple[list[list[int]], NDArra
             continue
         below = tree.children[bone]
         way = start[bone] if forked[bone] else 0.0
-        grown[bone] = below if len(below) == 1 else _unbundled(tree, tails, below, TWIG * way)
+        grown[bone] = below if len(below) == 1 else _unbundled(tree, heads, tails, below, TWIG * way)
         splits = len(grown[bone]) > 1
         for child in grown[bone]:
             forked[child] = forked[bone] or splits
@@ -159,13 +163,14 @@ def _grow(tree: _Tree, tails: F64, used: Bools) -> tuple[list[list[int]], NDArra
     return grown, fork, start
 
 
-def _unbundled(tree: _Tree, tails: F64, below: list[int], least: float) -> list[int]:
-    """Children that are limbs of their own: far enough to their end, and apart from longer ones."""
+def _unbundled(tree: _Tree, heads: F64, tails: F64, below: list[int], least: float) -> list[int]:
+    """Children that are limbs of their own: far enough to their end, and not all along a longer one."""
     kept: list[int] = []
     for child in sorted(below, key=lambda c: -(tree.link[c] + tree.reach[c])):
-        length, end = tree.link[child] + tree.reach[child], tails[tree.end[child]]
-        apart = all(np.linalg.norm(end - tails[tree.end[other]]) > BUNDLE * length for other in kept)
-        if length > least and apart:
+        length = max(float(tree.link[child] + tree.reach[child]), 1e-12)
+        ends = ((heads[child], tails[tree.end[child]]), (heads[kept], tails[tree.end[kept]]))
+        near = [np.linalg.norm(mine - others, axis=-1) / length for mine, others in zip(*ends, strict=True)]
+        if length > least and not ((near[0] < BUNDLE[0]) & (near[1] < BUNDLE[1])).any():
             kept.append(child)
     return sorted(kept)
 
@@ -198,6 +203,7 @@ def similarity(target: BodyPlan, source: BodyPlan) -> tuple[F64, float]:
     down = [np.maximum(1 - plan.ends[:, 1] / LOW, 0) for plan in (target, source)]
     feet = paired * down[0][:, None] * down[1]
     facing = (feet * (target.ahead @ source.ahead.T)).sum() / max(float(feet.sum()), 1e-9)
+    near = near * np.where(target.twig[:, None] == source.twig[None], 1, UNLIKE)
     return shared * near, float(facing)
 
 

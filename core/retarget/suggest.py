@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .bone_names import name_similarity, read_names
 from .geometry import body_plan, similarity
+from .mending import mend_limbs
 from .skeleton import RestSkeleton
 
 F64 = NDArray[np.float64]
@@ -46,6 +47,8 @@ def suggest_bone_map(target: RestSkeleton, source: RestSkeleton) -> list[BoneSug
     bones without telling names, where much of both bodies found no match.
     """
     mine, theirs = read_names(target), read_names(source)
+    (target, order), (source, source_order) = mend_limbs(target, mine), mend_limbs(source, theirs)
+    mine, theirs = [mine[b] for b in order], [theirs[b] for b in source_order]
     used = [np.array([not name.helper for name in names], bool) for names in (mine, theirs)]
     named = name_similarity(mine, theirs)
     above = target.ancestry(), source.ancestry()
@@ -63,10 +66,11 @@ def suggest_bone_map(target: RestSkeleton, source: RestSkeleton) -> list[BoneSug
             best, chosen, kept = total, found, likeness
     mapped = (chosen >= 0).sum()
     whole = min(float(max(mapped / max(use.sum(), 1) for use in used)) / WHOLE, 1.0)
-    return [
-        _suggestion(kept[t], int(s), 1.0 if not np.isnan(named[t, s]) else whole)
-        for t, s in enumerate(chosen)
-    ]
+    out = [BoneSuggestion(-1, 0.0)] * len(target)
+    for t, s in enumerate(chosen):
+        trust = 1.0 if not np.isnan(named[t, s]) else whole
+        out[order[t]] = _suggestion(kept[t], int(s), source_order, trust)
+    return out
 
 
 def _turns() -> Iterator[tuple[F64, float]]:
@@ -108,11 +112,10 @@ def _assign(
     return chosen
 
 
-def _suggestion(likeness: F64, source: int, trust: float) -> BoneSuggestion:
+def _suggestion(likeness: F64, source: int, source_order: NDArray[np.intp], trust: float) -> BoneSuggestion:
     """The suggestion for a target bone of likeness (S,) to the source's bones."""
     if source < 0:
         return BoneSuggestion(-1, 0.0)
     lead = likeness[source] - np.delete(likeness, source).max(initial=0)
-    return BoneSuggestion(
-        source, float(trust * likeness[source] * np.clip(0.5 + 0.5 * lead / AHEAD, 0.25, 1))
-    )
+    sure = likeness[source] * np.clip(0.5 + 0.5 * lead / AHEAD, 0.25, 1)
+    return BoneSuggestion(int(source_order[source]), float(trust * sure))

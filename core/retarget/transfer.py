@@ -60,7 +60,7 @@ def retarget_motion(
     and in the target's axes, so that unmapped source bones in between are composed in and frames, rolls and
     scales of either rig do not matter. Unmapped target bones follow their parent. The root is put where the
     source's bone for the topmost mapped one goes, in steps scaled by the legs; then the body is lifted so
-    that its lowest mapped joint is as high over the ground as the source's lowest: a foot stands where it does.
+    that its lowest mapped joint is as high over the ground as the source's lowest: a foot that stands, does.
 
     Parameters
     ----------
