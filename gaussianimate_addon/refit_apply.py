@@ -11,6 +11,7 @@ from typing import cast
 import bpy
 import numpy as np
 from mathutils import Matrix
+from numpy.typing import NDArray
 
 from ..core.errors import RigError
 from ..core.motion.learned import LearnedMotion
@@ -24,6 +25,9 @@ from .refit_read import RefitTask, skin_bones
 from .secondary.live import LIVE
 from .skeleton_bones import JointBone, joint_bones
 from .subject import active_armature_of
+
+F64 = NDArray[np.float64]
+STANDING = 5e-5
 
 
 def apply_refit(
@@ -86,7 +90,9 @@ def _edit_bones(
 ) -> list[str]:
     data = cast(bpy.types.Armature, armature.data)
     _, before = kept_rests(armature)
-    there = {b: bone.name for b, bone in skin_bones(armature, before).items()}
+    found = skin_bones(armature, before)
+    there = {b: bone.name for b, bone in found.items()}
+    standing = {b for b, bone in found.items() if _stands(bone, task.skin[b][1])}
     notes = []
     with edit_mode(context, armature):
         bones = data.edit_bones
@@ -103,12 +109,11 @@ def _edit_bones(
         for bone in bones:
             if SKIN_BONE in bone and bone.name not in own:
                 del bone[SKIN_BONE]  # copies of skin bones carry nothing
-        skin, put_back = _skin_back(data, task, there)
+        skin = _skin_back(data, task, there, standing)
         for b, bone in skin.items():
             bone.use_connect = False
             bone.parent = joint[int(rig.bone_joints[b])]
-    if put_back:
-        count = len(put_back)
+    if count := len(skin) - len(standing):
         notes.append(
             f"{count} skin bone{'s' if count > 1 else ''} that {'were' if count > 1 else 'was'} moved or "
             "deleted stand where they stood again, as splats follow them."
@@ -116,25 +121,29 @@ def _edit_bones(
     return notes
 
 
+def _stands(bone: bpy.types.Bone, rest: F64) -> bool:
+    """Whether a skin bone is where it was; Edit Mode itself turns some by a few millionths."""
+    away = np.abs(np.array(bone.matrix_local) - rest).max()
+    return bool(away <= STANDING * (1 + np.abs(rest[:3, 3]).max()))
+
+
 def _skin_back(
-    data: bpy.types.Armature, task: RefitTask, there: dict[int, str]
-) -> tuple[dict[int, bpy.types.EditBone], list[int]]:
-    """All skin bones, those that are missing made anew and those that were moved put back; and which."""
+    data: bpy.types.Armature, task: RefitTask, there: dict[int, str], standing: set[int]
+) -> dict[int, bpy.types.EditBone]:
+    """All skin bones, those that are missing made anew and those that were moved put back."""
     bones, collection = data.edit_bones, _collection(data, SKIN_BONES)
     long = [bones[name].length for name in there.values()]
-    size = 1 + max(np.abs(rest[:3, 3]).max() for _, rest in task.skin.values())
-    found, put_back = {}, []
+    found = {}
     for b, (name, rest) in task.skin.items():
         bone = bones[there[b]] if b in there else bones.new(name)
-        if b not in there or np.abs(np.array(bone.matrix) - rest).max() > 1e-5 * size:
+        if b not in standing:
             bone.use_connect, bone.parent = False, None
             bone.head, bone.tail = (0, 0, 0), (0, float(np.median(long)), 0)
             bone.matrix = Matrix(rest.tolist())
-            put_back.append(b)
         bone[SKIN_BONE] = b
         collection.assign(bone)
         found[b] = bone
-    return found, put_back
+    return found
 
 
 def _collection(data: bpy.types.Armature, name: str) -> bpy.types.BoneCollection:

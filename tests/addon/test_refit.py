@@ -27,7 +27,7 @@ ops = bpy.ops.gaussianimate
 FRAMES = 12
 
 
-def true_rig(count=500, joints=4):
+def true_rig(count=300, joints=4):
     """A bar whose outer bones do nothing but follow their joints, with an end."""
     cloud = make_cloud(count, joints=joints, degree=0)
     rig = make_rig(cloud, joints=joints, frames=FRAMES)
@@ -43,13 +43,19 @@ def true_rig(count=500, joints=4):
     return cloud, rig
 
 
-@pytest.fixture
-def rigged(empty_scene):
-    """A rigged bar of four joints that replays its capture; the armature is active."""
+@pytest.fixture(scope="module")
+def bar():
+    """A bar of four joints: capture, rig, skin and learned motion."""
     cloud, rig = true_rig()
-    capture = make_capture(cloud, rig)
+    return make_capture(cloud, rig), rig, make_skin_of(rig), learn_motion(rig)
+
+
+@pytest.fixture
+def rigged(empty_scene, bar):
+    """The rigged bar, which replays its capture; the armature is active."""
+    capture, *parts = bar
     object = create_capture_object(bpy.context, capture, capture.load_cloud(0), "z")
-    armature = apply_rig(bpy.context, object, rig, make_skin_of(rig), learn_motion(rig))
+    armature = apply_rig(bpy.context, object, *parts)
     bpy.context.view_layer.objects.active = armature
     armature.select_set(True)
     return object, armature
