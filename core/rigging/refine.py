@@ -127,9 +127,11 @@ def _shows_new(posed: PosedRig, errors: F64, little: float) -> bool:
 def _with_more_bones(posed: PosedRig, max_bones: int, progress: Progress) -> tuple[PosedRig, Origins]:
     """Bones and weights fitted to all frames where the new ones need it, bound to the joints there are."""
     rig = posed.rig
-    if not _shows_new(posed, posed.bone_errors(), LITTLE_BONES):
+    errors = posed.bone_errors()
+    if not _shows_new(posed, errors, LITTLE_BONES):
         return posed, np.arange(rig.bone_count, dtype=np.int32)
-    more = continue_decomposition(rig.rest, posed.positions, posed.skin, max_bones, progress=progress)
+    enough = max(posed.rms(errors, ~posed.new), LITTLE_BONES * posed.stats.scale)
+    more = continue_decomposition(rig.rest, posed.positions, posed.skin, max_bones, enough, progress=progress)
     skin, origins = more.skin, more.origins
     affinity = _carried_affinity(rig, skin.indices, skin.weights, len(origins))
     refined = replace(

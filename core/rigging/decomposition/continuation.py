@@ -97,18 +97,21 @@ def continue_decomposition(
     frames: NDArray,
     skin: SkinningDecomposition,
     max_bones: int = 50,
+    enough: float = 0.0,
     *,
     progress: Progress = no_progress,
 ) -> Continuation:
     """Fit bones and weights to more frames, starting from those there are.
 
     Bones are added while each lowers the error by `WORTH` of it and there are fewer than ``max_bones``; then
-    the least useful are traded as in a first decomposition (`Exchange`).
+    the least useful are traded as in a first decomposition (`Exchange`). Neither is done once the root mean
+    square error is under ``enough``.
 
     Parameters
     ----------
     rest, frames : (N, 3) and (F, N, 3), all frames
     skin : with transforms in all of them
+    enough : in units of the points
     """
     rows = stratified_subset(rest, FIT_POINTS)
     alignment = Alignment.fit(rest[rows], frames[:, rows])
@@ -116,7 +119,7 @@ def continue_decomposition(
     known = alignment.local(skin.transforms)
     dense = dense_weights(skin.indices[rows], skin.weights[rows], len(known))
     influences = skin.indices.shape[1]
-    fit, origins = _search(motion, known, dense, max(max_bones, len(known)), influences, progress)
+    fit, origins = _search(motion, known, dense, max(max_bones, len(known)), enough, influences, progress)
     work = Work(motion, progress)
     work.enter_final()
     start = _carried(fit, origins, known, motion, influences)
@@ -128,7 +131,13 @@ def continue_decomposition(
 
 
 def _search(
-    motion: MotionMatrix, known: F64, weights: F64, max_bones: int, influences: int, progress: Progress
+    motion: MotionMatrix,
+    known: F64,
+    weights: F64,
+    max_bones: int,
+    enough: float,
+    influences: int,
+    progress: Progress,
 ) -> tuple[Fit, Origins]:
     """More and other bones, on few points and frames."""
     points, frames = search_points(motion), search_frames(motion)
@@ -139,14 +148,17 @@ def _search(
     fit = refine(few, fit, influences, work.rounds, work.tick)
     origins = np.arange(len(known), dtype=np.int32)
     exchange = Exchange(few, candidate_motions(few), influences, work.rounds_per_trial)
-    fit, origins = _add(exchange, fit, origins, max_bones, work)
-    fit, origins = _trade(exchange, fit, origins, work)
+    floor = max(few.floor, len(few) * few.frame_count * enough**2)
+    fit, origins = _add(exchange, fit, origins, max_bones, floor, work)
+    fit, origins = _trade(exchange, fit, origins, floor, work)
     return refine(few, fit, influences, work.settle_rounds, work.tick, SETTLED), origins
 
 
-def _add(exchange: Exchange, fit: Fit, origins: Origins, max_bones: int, work: Work) -> tuple[Fit, Origins]:
+def _add(
+    exchange: Exchange, fit: Fit, origins: Origins, max_bones: int, floor: float, work: Work
+) -> tuple[Fit, Origins]:
     count = max(1, len(origins) // 4)
-    while count and len(origins) < max_bones and fit.total > exchange.motion.floor:
+    while count and len(origins) < max_bones and fit.total > floor:
         incoming = exchange.best_incoming(exchange.gains(fit), min(count, max_bones - len(origins)), set())
         bones = np.concatenate([fit.bones, exchange.candidates[incoming]])
         weights = np.pad(fit.weights, ((0, 0), (0, len(incoming))))
@@ -159,11 +171,11 @@ def _add(exchange: Exchange, fit: Fit, origins: Origins, max_bones: int, work: W
     return fit, origins
 
 
-def _trade(exchange: Exchange, fit: Fit, origins: Origins, work: Work) -> tuple[Fit, Origins]:
+def _trade(exchange: Exchange, fit: Fit, origins: Origins, floor: float, work: Work) -> tuple[Fit, Origins]:
     """As `Exchange.search`, keeping account of which bone is which."""
     count, banned = max(1, len(origins) // 4), set[int]()
     for _ in range(work.trials):
-        if fit.total <= exchange.motion.floor or len(origins) < 2:
+        if fit.total <= floor or len(origins) < 2:
             break
         costs = exchange.costs(fit)
         found, incoming = exchange.trial(fit, min(count, len(origins) - 1), banned, work.tick)
