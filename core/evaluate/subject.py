@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..capture import Capture
 from ..motion.database import MotionDatabase, build_database
 from ..motion.kernel import KernelModel
+from ..motion.timeline import Timeline
 from ..motion.values import ValueSpace
 from ..progress import Progress, no_progress
 from ..rigging.build import RigOptions, RigResult, build_rig
@@ -120,14 +121,18 @@ def training(capture: Capture, split: Split, rig: Rig) -> Training:
 def held_out_query(
     capture: Capture, split: Split, learned: Training, progress: Progress = no_progress
 ) -> tuple[Query, I64]:
-    """Poses of all usable frames of the clips that have held-out frames, and the rows (T,) of those.
+    """Poses of the clips that have held-out frames, and the rows (T,) of those: by clip, then by time.
 
-    The history and, for a bake, the future of a held-out pose are part of what an animator has.
+    The history and, for a bake, the future of a held-out pose are part of what an animator has. Time runs
+    steadily in a query: poses of frames that the capture lacks are interpolated, and a long gap splits the
+    clip, so that no velocity is taken across it.
     """
     usable = np.sort(np.concatenate([split.train, split.test]))
     clips = np.zeros(capture.frame_count, np.int32) if capture.clips is None else capture.clips
     frames = usable[np.isin(clips[usable], clips[split.test])]
     frames = frames[np.lexsort((frames, clips[frames]))]
     rotations, moves = captured_poses(capture, learned.rig, frames, progress)
-    query = Query(rotations, moves, clips[frames].astype(np.int32), learned.rig.fps)
-    return query, np.flatnonzero(np.isin(frames, split.test))
+    timeline = Timeline.of(clips[frames], frames)
+    turns, places = timeline.fill_rotations(rotations), timeline.fill(moves)
+    asked = np.flatnonzero(timeline.captured)[np.isin(frames, split.test)]
+    return Query(turns, places, timeline.clips, learned.rig.fps), asked
