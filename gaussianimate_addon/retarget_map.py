@@ -20,12 +20,18 @@ def _is_armature(_: bpy.types.PropertyGroup, object: bpy.types.Object) -> bool:
     return object.type == "ARMATURE"
 
 
+def _source_chosen(settings: GaussianimateRetarget, context: bpy.types.Context) -> None:
+    """A map for other bones is of no use to a new source; that for bones of the same names is kept."""
+    source = settings.source
+    if source is None or source.type != "ARMATURE" or not _fits(settings, source):
+        settings.bones.clear()
+
+
 def _chosen(pair: GaussianimateBonePair, context: bpy.types.Context) -> None:
     pair.confidence = BY_HAND
     settings = retarget_settings(cast(bpy.types.Object, pair.id_data))
-    bone = _bones(settings.source).get(pair.source) if settings.source is not None else None
-    if bone is not None:
-        _remember_place(pair, bone)
+    if settings.source is not None and pair.source in _bones(settings.source):
+        _remember_place(pair, _bones(settings.source)[pair.source])
 
 
 class GaussianimateBonePair(bpy.types.PropertyGroup):
@@ -63,6 +69,7 @@ class GaussianimateRetarget(bpy.types.PropertyGroup):
             description="Armature whose action is taken",
             type=bpy.types.Object,
             poll=_is_armature,
+            update=_source_chosen,
         )
         bones: bpy.props.CollectionProperty(type=GaussianimateBonePair)
         active: bpy.props.IntProperty()
@@ -119,9 +126,14 @@ def write_map(
 
 
 def has_map(armature: bpy.types.Object, source: bpy.types.Object) -> bool:
-    """Return whether there is a map for this source."""
+    """Return whether there is a map for this source, or for one with bones of the same names."""
     settings = retarget_settings(armature)
-    return settings.source == source and len(settings.bones) > 0
+    return len(settings.bones) > 0 and (settings.source == source or _fits(settings, source))
+
+
+def _fits(settings: GaussianimateRetarget, source: bpy.types.Object) -> bool:
+    names = {pair.source for pair in settings.bones if pair.source}
+    return bool(names) and all(name in _bones(source) for name in names)
 
 
 def read_map(armature: bpy.types.Object, source: bpy.types.Object) -> list[str | None]:
@@ -134,6 +146,8 @@ def read_map(armature: bpy.types.Object, source: bpy.types.Object) -> list[str |
     found: list[str | None] = []
     for bone in target_bones(armature):
         pair = find_pair(armature, bone)
+        if pair is not None and pair.name != bone.name:
+            pair.name = bone.name
         found.append(_source_bone(pair, bone, source) if pair is not None and pair.source else None)
     return found
 

@@ -211,5 +211,7 @@ class GAUSSIANIMATE_OT_retarget_action(NeedsRig, JobOperator, bpy.types.Operator
         source = bpy.data.objects.get(self._source)
         if self._suggested is not None and source is not None:
             write_map(armature, source, *self._suggested)
+        elif source is not None:
+            retarget_settings(armature).source = source
         action = write_retargeted(armature, self._action, target.parents, moved.motions, self._start)
         self.report({"INFO"}, f"'{armature.name}' plays '{action.name}', {len(moved.motions)} frames")

@@ -70,9 +70,8 @@ def align_axes(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs) -> 
 
     The best rotation of the mapped heads (Kabsch 1976), of those in the trunk and next to it where these tell
     it, as no pose moves them much; then turned so that axes which nearly coincide do: other proportions or a
-    stride must not tilt the body. These are the axes of both armatures, so that it
-    does not matter how they stand in the scene, or else the scene's. Where the heads lie on a line, both stay
-    as they stand.
+    stride must not tilt the body. These are the axes of both armatures, so that it does not matter how they
+    stand in the scene, or else the scene's. Where the heads lie on a line, both stay as they stand.
     """
     if len(pairs) < 2:
         return _from_world(target, source)

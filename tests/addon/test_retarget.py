@@ -478,6 +478,22 @@ def test_what_the_user_chooses_is_taken_and_marked(scene):
     assert not np.allclose(neck, np.eye(4), atol=1e-2)
 
 
+def test_a_map_is_kept_for_sources_with_the_same_bones(scene):
+    """Corrected once, it serves a whole folder of motions."""
+    armature = body("human")
+    source_of("human", frames=2)
+    other = source_of("human", frames=3, name="other")
+    ops.suggest_bone_map(source="source")
+    settings = retarget_settings(armature)
+    settings.bones["head"].source = "neck_01"
+    ops.retarget_action(source="other")
+    assert settings.source == other and settings.bones["head"].source == "neck_01"
+    settings.source = bpy.data.objects["source"]
+    assert settings.bones["head"].source == "neck_01"
+    settings.source = make_armature("still", *t_pose(mixamo_name))
+    assert not len(settings.bones)
+
+
 def test_another_source_gets_a_map_of_its_own(mixamo):
     armature = body("human")
     source_of("human", frames=3)
