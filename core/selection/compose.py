@@ -49,9 +49,10 @@ def compose(
     elif operation == "mix":
         weights += fade * (strength - weights)
     else:
-        weights += fade * (strength if operation == "add" else -strength)
+        adds = operation == "add"
+        weights += fade * (strength if adds else -strength)
         if gradients is not None:
-            gradients[:, np.flatnonzero(((weights <= 0) | (weights >= 1)) & (fade > 0))] = 0
+            gradients[:, np.flatnonzero(((weights >= 1) if adds else (weights <= 0)) & (fade > 0))] = 0
         np.clip(weights, 0, 1, out=weights)
 
 

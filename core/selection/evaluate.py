@@ -79,22 +79,21 @@ class StackField:
         ]
 
     def evaluate(self, points: Floats, weights: Floats, gradients: Floats | None) -> None:
-        """Change weights (N, M) and gradients (N, M, 3) at points (N, 3) in place, in their own type."""
+        """Change weights (N, M) and gradients (N, M, 3) at points (N, 3) in place, in their own type.
+
+        Fastest where each bone's weights, and each component of its gradients, lie side by side (`zeros`).
+        """
         views: dict[Viewpoint, Projected] = {}
         for bone, fields in enumerate(self.fields):
             if not fields:
                 continue
-            w = np.ascontiguousarray(weights[:, bone])
-            g = None if gradients is None else np.ascontiguousarray(gradients[:, bone].T)
+            w, g = weights[:, bone], None if gradients is None else gradients[:, bone].T
             for field in fields:
                 layer, view = field.layer, field.layer.viewpoint
                 if view not in views:
                     views[view] = view.project(points, weights.dtype)
                 selected = field.select(points, views[view], g is not None)
                 compose(layer.operation, layer.strength, w, g, selected)
-            weights[:, bone] = w
-            if gradients is not None and g is not None:
-                gradients[:, bone] = g.T
 
 
 def evaluate_stack(
@@ -121,10 +120,10 @@ def evaluate_stack(
     Returns
     -------
     weights : (N, M), 0..1
-    gradients : (N, M, 3), 1/m
+    gradients : (N, M, 3), 1/m; views of arrays that hold one bone after the other
     """
-    points, shape = np.asarray(points), (len(points), len(stack.bones))
-    weights, gradients = np.zeros(shape, dtype), np.zeros((*shape, 3), dtype)
+    points = np.asarray(points)
+    weights, gradients = zeros(len(points), len(stack.bones), dtype)
     if base is not None:
         weights[:], gradients[:] = base
     field = StackField(stack)
@@ -146,7 +145,7 @@ def evaluate_weights(
 ) -> Floats:
     """Return the weights (N, M) alone; see `evaluate_stack`."""
     points = np.asarray(points)
-    weights = np.zeros((len(points), len(stack.bones)), dtype)
+    weights = np.zeros((len(stack.bones), len(points)), dtype).T
     if base is not None:
         weights[:] = base
     field = StackField(stack)
@@ -156,6 +155,11 @@ def evaluate_weights(
 
     in_chunks(len(points), work, threads)
     return weights
+
+
+def zeros(count: int, bones: int, dtype: DTypeLike = np.float64) -> tuple[Floats, Floats]:
+    """Return weights (N, M) and gradients (N, M, 3) of 0, laid out one bone after the other."""
+    return np.zeros((bones, count), dtype).T, np.zeros((bones, 3, count), dtype).transpose(2, 0, 1)
 
 
 def in_chunks(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import SelectionError
 from ..skinning.skin import MAX_INFLUENCES, STATIC, Skin, unit_sum
 from ..skinning.weights import normalize
-from .evaluate import Floats, StackField, in_chunks
+from .evaluate import Floats, StackField, in_chunks, zeros
 from .layer import LayerStack
 
 VALUES = 1 << 20  # weights held at once by a thread
@@ -83,7 +83,7 @@ class SkinField:
     ) -> tuple[Influences, NDArray[np.float64]]:
         """Return the influences, and the share (N,) of the weight that was cut off."""
         points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
-        weights, gradients = np.zeros((len(points), bones + 1)), np.zeros((len(points), bones + 1, 3))
+        weights, gradients = zeros(len(points), bones + 1)
         if self.base is not None:
             self._start(points, np.arange(len(points)) if rows is None else rows, weights, gradients)
         self.prepared.evaluate(points, weights[:, 1:], gradients[:, 1:])

@@ -7,7 +7,7 @@ processor goes through fastest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -28,20 +28,28 @@ class Distance(NamedTuple):
     y: Floats | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Near:
     """The pieces of a shape that can be the nearest ones to points, by cells of the screen.
 
     cell : (N,) the cell of each point
-    pieces : (C, P) for each cell the pieces that may be nearest to a point in it, ascending, padded by -1
-    row : (N,) the row of cells of each point
-    crossings : (R, Q) for each row of cells the pieces a horizontal line in it may meet, padded by -1
+    pieces : (C, P) for each cell the pieces that may be nearest to a point in it, and all that meet the cell,
+        ascending, padded by -1
+    x, y : (C,) the middle of each cell
+    inside : (C,) whether the middle is inside of the shape
+    crossed : (C,) whether the shape's edge may meet the cell
     """
 
     cell: Ints
     pieces: Ints
-    row: Ints
-    crossings: Ints
+    x: Floats
+    y: Floats
+    inside: NDArray[np.bool_]
+    crossed: NDArray[np.bool_]
+
+    def at(self, rows: Ints) -> Near:
+        """Return the same for other points, each in the cell of one of these."""
+        return replace(self, cell=self.cell[rows])
 
 
 class Shape(Protocol):
@@ -68,15 +76,15 @@ class Shape(Protocol):
 
 
 class PieceShape(Shape, Protocol):
-    """A shape whose distance is the least of its pieces' distances."""
-
-    def piece_distances(self, x: Floats, y: Floats) -> Floats:
-        """Return the distances (C, P) of few points (C,) to all pieces, each of them 1-Lipschitz."""
-        ...
+    """A shape whose distance, but for the sign, is the least of its pieces' distances."""
 
     @property
-    def piece_heights(self) -> Floats:
-        """(P, 2) least and largest y at which a horizontal line meets a piece."""
+    def piece_count(self) -> int:
+        """Number of pieces."""
+        ...
+
+    def piece_distances(self, x: Floats, y: Floats, pieces: Ints) -> Floats:
+        """Return the distances (C, P) of points (C,) to pieces (C, P), each of them 1-Lipschitz."""
         ...
 
 

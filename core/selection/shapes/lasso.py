@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Distance, Floats, Near, Point, points_of
-from .nearest import nearest_piece, piece_slots
+from .base import Distance, Floats, Ints, Near, Point, points_of
+from .nearest import nearest_piece
+from .ramer import kept_by_ramer
 
 F64 = NDArray[np.float64]
 
@@ -50,63 +51,94 @@ class Lasso:
         return (*corners.min(axis=0).tolist(), *corners.max(axis=0).tolist())
 
     @property
-    def piece_heights(self) -> F64:
-        """(E, 2) least and largest y of the edges."""
-        return np.sort(self.edges[:, 1::2], axis=1)
+    def piece_count(self) -> int:
+        """Number of edges."""
+        return len(self.edges)
 
-    def piece_distances(self, x: Floats, y: Floats) -> Floats:
-        """Return the distances (C, E) of points (C,) to all edges, not negative."""
-        return np.sqrt(_squared(x[:, None], y[:, None], *self._segments)[0])
+    def piece_distances(self, x: Floats, y: Floats, pieces: Ints) -> Floats:
+        """Return the distances (C, P) of points (C,) to edges (C, P), not negative."""
+        return np.sqrt(_squared(x[:, None], y[:, None], np.moveaxis(self._segments[pieces], -1, 0))[0])
 
     def distance(self, x: Floats, y: Floats, normals: bool = True, near: Near | None = None) -> Distance:
-        """Return the distance to the nearest edge, negative where crossings to the left are odd."""
+        """Return the distance to the nearest edge, negative inside."""
         if not len(self.edges):
             return Distance(np.full_like(x, np.inf), np.zeros_like(x), np.zeros_like(x))
-        segments = tuple(row.astype(x.dtype) for row in self._segments)
-        best, piece = nearest_piece(
-            x, y, len(self.edges), near, lambda px, py, k: _squared(px, py, *(row[k] for row in segments))[0]
-        )
-        side = np.where(self._inside(x, y, near), -1, 1).astype(x.dtype)
-        value = side * np.sqrt(best)
+        table = self._segments.astype(x.dtype)
+        piece = nearest_piece(x, y, table, near, lambda px, py, edge: _squared(px, py, edge)[0])
+        squared, ex, ey = _squared(x, y, table[piece].T)
+        inside = self._odd(x, y) if near is None else self._inside(x, y, near, table)
+        value = np.sqrt(squared)
+        np.negative(value, out=value, where=inside)
         if not normals:
             return Distance(value)
-        _, ex, ey = _squared(x, y, *(row[piece] for row in segments))
-        on_edge = best < 1e-24
-        length = np.where(on_edge, 1, value)
-        out = self._outward[piece].astype(x.dtype)
-        return Distance(
-            value, np.where(on_edge, out[:, 0], ex / length), np.where(on_edge, out[:, 1], ey / length)
-        )
+        on_edge = squared < 1e-24
+        if not on_edge.any():
+            return Distance(value, ex / value, ey / value)
+        length, out = np.where(on_edge, 1, value), self._outward[piece].astype(x.dtype).T
+        return Distance(value, np.where(on_edge, out[0], ex / length), np.where(on_edge, out[1], ey / length))
 
     @cached_property
-    def _segments(self) -> tuple[F64, F64, F64, F64, F64]:
-        """Start, direction and inverse squared length of the edges, rows of (E,)."""
-        ax, ay, bx, by = self.edges.T
-        dx, dy = bx - ax, by - ay
-        return ax, ay, dx, dy, 1 / (dx * dx + dy * dy)
+    def _segments(self) -> F64:
+        """(E, 5) start, direction and inverse squared length of the edges."""
+        direction = self.edges[:, 2:] - self.edges[:, :2]
+        inverse = 1 / (direction**2).sum(axis=1, keepdims=True)
+        return np.concatenate([self.edges[:, :2], direction, inverse], axis=1)
 
     @cached_property
     def _outward(self) -> F64:
         """(E, 2) unit normals of the edges, away from the region beside their middles."""
-        ax, ay, dx, dy, inverse = self._segments
+        ax, ay, dx, dy, inverse = self._segments.T
         nx, ny = dy * np.sqrt(inverse), -dx * np.sqrt(inverse)
         step = 1e-6 / np.sqrt(inverse)
-        inwards = self._inside(ax + dx / 2 + step * nx, ay + dy / 2 + step * ny, None)
+        inwards = self._odd(ax + dx / 2 + step * nx, ay + dy / 2 + step * ny)
         return np.where(inwards, -1, 1)[:, None] * np.stack([nx, ny], axis=1)
 
-    def _inside(self, x: Floats, y: Floats, near: Near | None) -> NDArray[np.bool_]:
+    def _odd(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Count the edges that a ray to the right meets; each holds its lower end, not its upper one."""
         odd = np.zeros(len(x), dtype=bool)
-        ax, ay, bx, by = (column.astype(x.dtype) for column in self.edges.T)
-        table = None if near is None else near.crossings
-        for rows, k in piece_slots(len(x), len(self.edges), None if near is None else near.row, table):
-            py = y[rows]
-            level = np.flatnonzero((ay[k] > py) != (by[k] > py))
-            rows = level if isinstance(rows, slice) else rows[level]
-            k = k[level] if isinstance(k, np.ndarray) else k
-            rise = (y[rows] - ay[k]) / (by[k] - ay[k])
-            odd[rows] ^= x[rows] < ax[k] + rise * (bx[k] - ax[k])
+        for ax, ay, bx, by in self.edges.astype(x.dtype):
+            rows = np.flatnonzero((ay > y) != (by > y))
+            odd[rows] ^= x[rows] < ax + (y[rows] - ay) / (by - ay) * (bx - ax)
         return odd
+
+    def _inside(self, x: Floats, y: Floats, near: Near, table: Floats) -> NDArray[np.bool_]:
+        """Start from what is known of the cell's middle, and count the edges on the way from there.
+
+        The way goes along the y axis, then along the x axis. Both legs take the same side of an edge for
+        the corner between them, so that rounding there cannot count an edge once instead of twice.
+        """
+        inside = near.inside[near.cell]
+        rows = np.flatnonzero(near.crossed[near.cell])
+        middle_x, middle_y = near.x.astype(x.dtype), near.y.astype(x.dtype)
+        for slot in near.pieces.T:
+            piece = slot[near.cell[rows]]
+            some = np.flatnonzero(piece >= 0)
+            rows, piece = rows[some], piece[some]
+            if not len(rows):
+                break
+            cell = near.cell[rows]
+            px, py, cx, cy = x[rows], y[rows], middle_x[cell], middle_y[cell]
+            ax, ay, dx, dy, _ = table[piece].T
+            bx, by = ax + dx, ay + dy
+            corner = dx * (py - ay) > dy * (cx - ax)
+            along_x = ((ay > py) != (by > py)) & ((dx * (py - ay) > dy * (px - ax)) != corner)
+            along_y = ((ax > cx) != (bx > cx)) & ((dx * (cy - ay) > dy * (cx - ax)) != corner)
+            inside[rows] ^= along_x ^ along_y
+        return inside
+
+    def simplified(self, tolerance: float = 0.5) -> Lasso:
+        """Return the lasso without the corners it does not need (Ramer-Douglas-Peucker).
+
+        Parameters
+        ----------
+        tolerance : pixels
+        """
+        return Lasso(
+            tuple(
+                tuple(ring[k] for k in kept_by_ramer(np.array([*ring, ring[0]]), tolerance)[:-1])
+                for ring in self.outlines
+            )
+        )
 
     def mirrored(self, x: float) -> Lasso:
         """Return the lasso flipped about a vertical line."""
@@ -117,11 +149,14 @@ class Lasso:
         return {"kind": self.kind, "outlines": [[list(point) for point in ring] for ring in self.outlines]}
 
 
-def _squared(
-    x: Floats, y: Floats, ax: Floats, ay: Floats, dx: Floats, dy: Floats, inverse: Floats
-) -> tuple[Floats, Floats, Floats]:
+def _squared(x: Floats, y: Floats, edge: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the squared distance of points to segments, and the offset from the closest points."""
+    ax, ay, dx, dy, inverse = edge
     ex, ey = x - ax, y - ay
-    along = np.clip((ex * dx + ey * dy) * inverse, 0, 1)
-    ex, ey = ex - along * dx, ey - along * dy
+    along = ex * dx
+    along += ey * dy
+    along *= inverse
+    np.clip(along, 0, 1, out=along)
+    ex -= along * dx
+    ey -= along * dy
     return ex * ex + ey * ey, ex, ey

@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .base import Floats, Ints, Near
 
-Rows = slice | NDArray[np.integer]
+Measure = Callable[[Floats, Floats, Floats], Floats]
 
 
-def piece_slots(count: int, pieces: int, cell: Ints | None, table: Ints | None) -> Iterator[tuple[Any, Any]]:
-    """Go through pairs of points and pieces: each point meets every piece of its cell once, in order.
+def nearest_piece(x: Floats, y: Floats, table: Floats, near: Near | None, measure: Measure) -> Ints:
+    """Return for points (N,) the piece (N,) of the least measure, the first of equals.
 
     Parameters
     ----------
-    count, pieces : numbers of points and of pieces
-    cell, table : (count,) cells and (C, P) their pieces, padded by -1; None pairs all with all
-
-    Yields
-    ------
-    rows, piece : points (a slice or indices), and the piece each of them meets (one number or indices)
+    table : (P, V) the values that describe each piece
+    near : the pieces each point has to do with; None compares all with all
+    measure : takes coordinates (N,) and descriptions (V, N) or (V, 1), returns (N,)
     """
-    if cell is None or table is None:
-        yield from ((slice(None), piece) for piece in range(pieces))
-        return
-    rows = np.arange(count)
-    for slot in table.T:
-        piece = slot[cell[rows]]
-        rows, piece = rows[piece >= 0], piece[piece >= 0]
+    if near is None:
+        best, which = np.full_like(x, np.inf), np.zeros(len(x), dtype=np.intp)
+        for piece in range(len(table)):
+            found = measure(x, y, table[piece][:, None])
+            closer = found < best
+            np.copyto(best, found, where=closer)
+            which[closer] = piece
+        return which
+    which = near.pieces[:, 0][near.cell] if near.pieces.size else np.zeros(len(x), dtype=np.int32)
+    best, rows = measure(x, y, table[which].T), np.arange(len(x))
+    for slot in near.pieces.T[1:]:
+        piece = slot[near.cell[rows]]
+        some = np.flatnonzero(piece >= 0)
+        rows, piece = rows[some], piece[some]
         if not len(rows):
-            return
-        yield rows, piece
-
-
-def nearest_piece(
-    x: Floats, y: Floats, pieces: int, near: Near | None, measure: Callable[[Floats, Floats, Any], Floats]
-) -> tuple[Floats, NDArray[np.intp]]:
-    """Return the least measure (N,) over the pieces, and the piece (N,) that has it (the first of equals)."""
-    best, which = np.full_like(x, np.inf), np.zeros(len(x), dtype=np.intp)
-    cell, table = (None, None) if near is None else (near.cell, near.pieces)
-    for rows, piece in piece_slots(len(x), pieces, cell, table):
-        found = measure(x[rows], y[rows], piece)
+            break
+        found = measure(x[rows], y[rows], table[piece].T)
         closer = np.flatnonzero(found < best[rows])
-        at = closer if isinstance(rows, slice) else rows[closer]
-        best[at] = found[closer]
-        which[at] = piece[closer] if isinstance(piece, np.ndarray) else piece
-    return best, which
+        best[rows[closer]] = found[closer]
+        which[rows[closer]] = piece[closer]
+    return which

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import SelectionError
-from .base import Distance, Floats, Near, Point, finite, points_of
+from .base import Distance, Floats, Ints, Near, Point, finite, points_of
 from .nearest import nearest_piece
+from .ramer import kept_by_ramer
 
 F64 = NDArray[np.float64]
 
@@ -44,29 +45,27 @@ class Stroke:
         return (*low.tolist(), *high.tolist())
 
     @property
-    def piece_heights(self) -> F64:
-        """(0, 2): nothing is decided by horizontal lines."""
-        return np.zeros((0, 2))
+    def piece_count(self) -> int:
+        """Number of cones."""
+        return len(self._cones)
 
-    def piece_distances(self, x: Floats, y: Floats) -> Floats:
-        """Return the distances (C, S) of points (C,) to all cones."""
-        return _cone(x[:, None], y[:, None], *self._cones)[0]
+    def piece_distances(self, x: Floats, y: Floats, pieces: Ints) -> Floats:
+        """Return the distances (C, P) of points (C,) to cones (C, P)."""
+        return _cone(x[:, None], y[:, None], np.moveaxis(self._cones[pieces], -1, 0))
 
     def distance(self, x: Floats, y: Floats, normals: bool = True, near: Near | None = None) -> Distance:
         """Return the least of the distances to the cones."""
         if self.bounds is None:
             return Distance(np.full_like(x, np.inf), np.zeros_like(x), np.zeros_like(x))
-        cones = tuple(row.astype(x.dtype) for row in self._cones)
-        value, piece = nearest_piece(
-            x, y, len(cones[0]), near, lambda px, py, k: _cone(px, py, *(row[k] for row in cones))[0]
-        )
+        table = self._cones.astype(x.dtype)
+        piece = nearest_piece(x, y, table, near, _cone)
         if not normals:
-            return Distance(value)
-        return Distance(*_cone(x, y, *(row[piece] for row in cones)))
+            return Distance(_cone(x, y, table[piece].T))
+        return _cone_and_normal(x, y, table[piece].T)
 
     @cached_property
-    def _cones(self) -> tuple[F64, ...]:
-        """Start, axis, length, radius, and how much it shrinks a pixel, of every cone, rows of (S,)."""
+    def _cones(self) -> F64:
+        """(S, 8) start, axis, length, radius, how much it shrinks a pixel, and that by its cosine."""
         c, r = np.array(self.points, dtype=np.float64), np.array(self.radii, dtype=np.float64)
         if len(c) == 1:
             c, r = np.repeat(c, 2, axis=0), np.repeat(r, 2)
@@ -74,11 +73,11 @@ class Stroke:
         axis = c[1:] - a
         length = np.hypot(*axis.T)
         disc = length <= (1 + 1e-5) * np.abs(ra - rb)  # one end holds the other, up to rounding
+        shrink = np.where(disc, 0, (ra - rb) / np.where(disc, 1, length))
         a[disc & (rb > ra)], ra[disc] = c[1:][disc & (rb > ra)], np.maximum(ra, rb)[disc]
-        length[disc], axis[disc] = 1, [1, 0]
-        axis /= length[:, None]
-        shrink = np.where(disc, 0, (ra - rb) / length)
-        return a[:, 0], a[:, 1], axis[:, 0], axis[:, 1], np.where(disc, 0, length), ra, shrink
+        axis = np.where(disc[:, None], [1, 0], axis / np.where(disc, 1, length)[:, None])
+        tangent = shrink / np.sqrt(1 - shrink * shrink)
+        return np.column_stack([a, axis, np.where(disc, 0, length), ra, shrink, tangent])
 
     def simplified(self, tolerance: float = 0.5) -> Stroke:
         """Return the stroke without the points that neither path nor radius needs (Ramer-Douglas-Peucker).
@@ -105,48 +104,36 @@ class Stroke:
         }
 
 
-def _cone(
-    x: Floats,
-    y: Floats,
-    ax: Floats,
-    ay: Floats,
-    ux: Floats,
-    uy: Floats,
-    length: Floats,
-    radius: Floats,
-    shrink: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """Return the distance to round cones, and its gradient.
+def _cone(x: Floats, y: Floats, cone: Floats) -> Floats:
+    """Return the distance to round cones.
 
     The least of ``|x - c(t)| - r(t)`` over a straight axis lies where the line from the point meets the
     slanted side at a right angle; at the ends it is the distance to a disc.
     """
-    dx, dy = x - ax, y - ay
-    along, across = dx * ux + dy * uy, dy * ux - dx * uy
-    cosine = np.sqrt(1 - shrink * shrink)
-    foot = np.clip(along - np.abs(across) * (shrink / cosine), 0, length)
-    beyond = along - foot
+    beyond, across, reach = _about_axis(x, y, cone)
+    return np.hypot(beyond, across) - reach
+
+
+def _cone_and_normal(x: Floats, y: Floats, cone: Floats) -> Distance:
+    """Return the distance to round cones and its gradient; on the axis that of either side."""
+    beyond, across, reach = _about_axis(x, y, cone)
+    ux, uy, shrink = cone[2], cone[3], cone[6]
     size = np.hypot(beyond, across)
-    middle = size == 0  # on the axis the gradient is that of either side
+    middle = size == 0
     scale = np.where(middle, 1, size)
     n_along = np.where(middle, shrink, beyond / scale)
-    n_across = np.where(middle, cosine, across / scale)
-    return size - (radius - shrink * foot), n_along * ux - n_across * uy, n_along * uy + n_across * ux
+    n_across = np.where(middle, np.sqrt(1 - shrink * shrink), across / scale)
+    return Distance(size - reach, n_along * ux - n_across * uy, n_along * uy + n_across * ux)
 
 
-def kept_by_ramer(points: F64, tolerance: float) -> list[int]:
-    """Return the rows (ascending) that approximate a path (N, D) within ``tolerance`` (Ramer 1972)."""
-    kept, open_spans = {0, len(points) - 1}, [(0, len(points) - 1)]
-    while open_spans:
-        first, last = open_spans.pop()
-        if last - first < 2:
-            continue
-        chord = points[last] - points[first]
-        offsets = points[first + 1 : last] - points[first]
-        t = np.clip(offsets @ chord / max(float(chord @ chord), 1e-300), 0, 1)
-        away = np.linalg.norm(offsets - t[:, None] * chord, axis=1)
-        worst = int(np.argmax(away))
-        if away[worst] > tolerance:
-            kept.add(first + 1 + worst)
-            open_spans += [(first, first + 1 + worst), (first + 1 + worst, last)]
-    return sorted(kept)
+def _about_axis(x: Floats, y: Floats, cone: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the offset from the foot on the axis, along and across it, and the radius there."""
+    ax, ay, ux, uy, length, radius, shrink, tangent = cone
+    dx, dy = x - ax, y - ay
+    along, across = dx * ux + dy * uy, dy * ux - dx * uy
+    foot = np.abs(across)
+    foot *= -tangent
+    foot += along
+    np.clip(foot, 0, length, out=foot)
+    along -= foot
+    return along, across, radius - shrink * foot
