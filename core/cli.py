@@ -8,20 +8,17 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .bone_poses import add_secondary, bone_poses
 from .errors import FormatError, GaussiAnimateError, RigError
 from .evaluate.command import add_evaluate
 from .peak_memory import peak_memory_mb
 from .progress import Progress
+from .resample.command import add_epsilon, add_resample, add_train_dictionary, resample_options
 from .rigging.refine_command import add_refine
-
-if TYPE_CHECKING:
-    from .rigging.motion_file import Motion
-    from .rigging.rig import Rig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         help="replay frames A to B - 1 of the capture, as in Python",
     )
     source.add_argument("--motion", metavar="MOTION.npz", help="rotations [F,J,4], root_translation [F,3]")
-    _add_secondary(pose)
+    add_secondary(pose)
     pose.add_argument("-o", "--output", required=True, metavar="OUT.npz")
     pose.set_defaults(run=_pose)
 
@@ -93,23 +90,16 @@ def _parser() -> argparse.ArgumentParser:
     bake.add_argument("rig", metavar="RIG.npz")
     bake.add_argument("--cloud", required=True, metavar="CLOUD.ply", help="splats of the rest pose")
     bake.add_argument("--motion", required=True, metavar="MOTION.npz")
-    _add_secondary(bake)
+    add_secondary(bake)
+    add_epsilon(bake, "--resample", None)
     bake.add_argument("-o", "--output", required=True, metavar="DIR")
     bake.set_defaults(run=_bake)
 
     add_refine(commands, _console_progress)
     add_evaluate(commands, _console_progress)
+    add_resample(commands, _console_progress)
+    add_train_dictionary(commands, _console_progress)
     return parser
-
-
-def _add_secondary(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--secondary",
-        choices=("off", "auto", "match", "kernel", "full"),
-        default="off",
-        help="how outer bones answer new poses: rigid to their joints (off, default), or with the motion "
-        "they had in the capture (auto; match and full: by its nearest stretches, kernel: by regression)",
-    )
 
 
 def _frame_range(text: str) -> tuple[int | None, int | None]:
@@ -200,7 +190,7 @@ def _pose(options: argparse.Namespace) -> None:
     arrays: dict[str, NDArray] = {}
     if options.motion:
         motion = load_motion(options.motion, rig)
-        transforms = _transforms(rig, motion, options.secondary)
+        transforms = bone_poses(rig, motion, options.secondary, _console_progress())
         fps = motion.fps or rig.fps
     else:
         rows = _rows_of_frames(rig.frames, options.frames)
@@ -213,26 +203,6 @@ def _pose(options: argparse.Namespace) -> None:
         options.output, {"vertices": vertices, "fps": np.array(fps, np.float64), **arrays}, compress=False
     )
     print(f"{len(vertices)} frames of {rig.point_count} points written to {options.output}", file=sys.stderr)
-
-
-def _transforms(rig: Rig, motion: Motion, secondary: Any) -> NDArray[np.float64]:
-    """Outer bones (F, B, 3, 4) under a motion of the joints."""
-    if secondary == "off":
-        from .rigging.posing import outer_bone_transforms
-
-        return outer_bone_transforms(rig, motion.rotations, motion.root_translations)
-    from .motion.database import build_database
-    from .motion.predict import predict
-
-    database = build_database(rig, rig.clips, rig.up)
-    return predict(
-        database,
-        motion.rotations,
-        motion.root_translations,
-        secondary,
-        fps=motion.fps,
-        progress=_console_progress(),
-    )
 
 
 def _rows_of_frames(frames: NDArray[np.int32], bounds: tuple[int | None, int | None]) -> NDArray[np.intp]:
@@ -265,7 +235,14 @@ def _bake(options: argparse.Namespace) -> None:
     cloud, notes = read_cloud(options.cloud)
     rows = rows_for_cloud(rig, cloud.positions, options.cloud)
     skin = make_skin(cloud.positions, rig.indices[rows], rig.weights[rows], bone_count=rig.bone_count)
-    transforms = _transforms(rig, motion, options.secondary)
+    transforms = bone_poses(rig, motion, options.secondary, _console_progress())
+    if options.resample is not None:
+        from .resample.resample import resample
+
+        found = resample(
+            cloud, skin, transforms, resample_options(options.resample), progress=_console_progress()
+        )
+        cloud, skin, notes = found.cloud, found.skin, notes + found.notes
     count = len(transforms)
     posed = (deform_cloud(cloud, skin, pose) for pose in transforms)
     _, left_out = write_sequence(

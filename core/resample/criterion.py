@@ -7,7 +7,6 @@ length, is what these criteria find. A splat whose quantile is above epsilon mus
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,8 +19,9 @@ from ..progress import Progress, no_progress
 from ..rotations import quaternion_to_matrix
 from ..skinning.skin import Skin
 from .blended_motion import Bones, LocalMotion, quadratic_forms
+from .chunks import each_chunk
 from .quantiles import CHI2, bound, eigenvalues, estimate, spread
-from .sampled_error import PROBES, residuals, sampled_quantiles
+from .sampled_error import probed_quantiles, sampled_quantiles
 from .weight_fields import StoredField, WeightField
 
 F64 = NDArray[np.float64]
@@ -30,8 +30,6 @@ Ints = NDArray[np.integer]
 CriterionName = Literal["hybrid", "estimate", "bound", "sampled", "paper"]
 
 CHUNK = 4096
-# A field is sampled where the bound, or the error at its probes, exceeds this part of the threshold.
-CAUTION = 0.25
 
 
 def affine_errors(
@@ -50,7 +48,7 @@ def affine_errors(
     Parameters as for `worst_errors`.
     """
     return worst_errors(
-        cloud, skin, transforms, field, origins, criterion, threshold, seed, progress
+        cloud, skin, transforms, field, origins, criterion, threshold, seed, progress=progress
     ).quantiles
 
 
@@ -60,7 +58,7 @@ class Errors:
 
     quantiles : (N,) 95 % quantile of the error over the splat, metres
     overshoots : (N,) that over the largest standard deviation of the posed splat, what sticks out; 0 below
-        the threshold
+        the threshold and where not asked for
     """
 
     quantiles: NDArray[np.float32]
@@ -76,6 +74,7 @@ def worst_errors(
     criterion: CriterionName = "hybrid",
     threshold: float = 0.0,
     seed: int = 0,
+    overshoots: bool = False,
     progress: Progress = no_progress,
 ) -> Errors:
     """Return the errors of each splat's linear map, the worst of all poses.
@@ -92,6 +91,7 @@ def worst_errors(
         the second-order error; "sampled" draws 128 even points of every splat, "paper" 512 random ones
     threshold : errors surely below it are only bounded, which is much faster
     seed : of the random points
+    overshoots : find these too
     progress : told of every chunk
 
     Raises
@@ -105,10 +105,13 @@ def worst_errors(
     judge = _Judge(cloud, skin, field, rows, criterion, threshold, seed)
     worst = Errors(np.zeros(len(cloud), np.float32), np.zeros(len(cloud), np.float32))
     for number, pose in enumerate(poses):
-        errors, sizes = judge.judged(pose, _within(progress, number / len(poses), 1 / len(poses)))
-        np.maximum(worst.quantiles, errors, out=worst.quantiles)
-        overshoots = np.where(errors > threshold, errors, 0) / np.where(sizes > 0, sizes, np.inf)
-        np.maximum(worst.overshoots, overshoots, out=worst.overshoots)
+        bones = Bones.of(pose, judge.centre)
+        with np.errstate(all="ignore"):
+            errors = judge.quantiles(bones, _within(progress, number / len(poses), 1 / len(poses)))
+            np.maximum(worst.quantiles, errors, out=worst.quantiles)
+            if overshoots:
+                sizes = np.where(errors > threshold, judge.sizes(bones), np.inf)
+                np.maximum(worst.overshoots, np.nan_to_num(errors / sizes), out=worst.overshoots)
     return worst
 
 
@@ -116,115 +119,110 @@ def _within(progress: Progress, start: float, size: float) -> Progress:
     return lambda stage, fraction: progress(stage, start + size * fraction)
 
 
+@dataclass(frozen=True, eq=False)
 class _Judge:
-    """Judges one cloud under one pose after another."""
+    """Judges one cloud under one pose after another; parameters as for `worst_errors`."""
 
-    def __init__(
-        self,
-        cloud: GaussianCloud,
-        skin: Skin,
-        field: WeightField,
-        rows: Ints,
-        criterion: CriterionName,
-        threshold: float,
-        seed: int,
-    ) -> None:
-        self.cloud, self.skin, self.field, self.rows = cloud, skin, field, rows
-        self.criterion, self.threshold, self.seed = criterion, threshold, seed
-        self.stored = isinstance(field, StoredField)
-        counts = {"paper": 512, "sampled": 128, "hybrid": 0 if self.stored else 128}
-        self.samples = counts.get(criterion, 0)
-        finite = cloud.positions[np.isfinite(cloud.positions).all(axis=1)]
-        self.centre = finite.mean(axis=0, dtype=np.float64) if len(finite) else np.zeros(3)
+    cloud: GaussianCloud
+    skin: Skin
+    field: WeightField
+    rows: Ints
+    criterion: CriterionName
+    threshold: float
+    seed: int
 
-    def judged(self, pose: Floats, progress: Progress) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the quantiles under one pose, 0 where it is not finite, and the largest posed deviations."""
-        bones = Bones.of(pose, self.centre)
-        with np.errstate(all="ignore"):
-            found, sizes = self._first_look(bones, progress)
-            found = np.nan_to_num(found, nan=0, posinf=0)
-            if not self.stored:  # other bones may come in beside the centre, of which the splat knows nothing
-                doubtful = np.arange(len(found))
-            else:
-                doubtful = np.flatnonzero(found > (0 if self.samples else self.threshold))
-            if self.samples:
-                found[doubtful] = self._sampled(bones, doubtful, found[doubtful], progress)
-            else:
-                found[doubtful] = np.minimum(found[doubtful], self._closed_form(bones, doubtful, progress))
-            found = np.nan_to_num(found, nan=0, posinf=0)
-            return found.astype(np.float32), np.nan_to_num(sizes, nan=0, posinf=0).astype(np.float32)
+    @property
+    def centre(self) -> F64:
+        """Return the middle of all finite positions, (3,)."""
+        finite = self.cloud.positions[np.isfinite(self.cloud.positions).all(axis=1)]
+        return finite.mean(axis=0, dtype=np.float64) if len(finite) else np.zeros(3)
 
-    def _axes(self, rows: slice | Ints) -> Floats:
-        turns = quaternion_to_matrix(self.cloud.rotations[rows].astype(np.float64))
-        return turns * self.cloud.scales[rows, None, :]
+    def quantiles(self, bones: Bones, progress: Progress) -> NDArray[np.float32]:
+        """Return the 95 % quantiles of the error, (N,); 0 where it is not finite."""
+        if self.criterion in ("sampled", "paper") or (
+            self.criterion == "hybrid" and not isinstance(self.field, StoredField)
+        ):
+            found = self._drawn(bones, progress)
+        else:
+            found = self._first_look(bones, progress)
+            doubtful = np.flatnonzero(found > self.threshold)
+            found[doubtful] = np.minimum(found[doubtful], self._closed_form(bones, doubtful, progress))
+        return np.nan_to_num(found, nan=0, posinf=0).astype(np.float32)
+
+    def sizes(self, bones: Bones) -> F64:
+        """Return the largest standard deviation of each posed splat, (N,)."""
+        found = np.empty(len(self.cloud))
+
+        def work(rows: slice) -> None:
+            axes, weights, gradients = self._axes(rows), self.skin.weights[rows], self.skin.gradients[rows]
+            posed = axes + self._motion(bones, rows).jacobians(weights, gradients) @ axes
+            found[rows] = eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0]
+
+        each_chunk(work, len(found), CHUNK)
+        return np.sqrt(np.maximum(found, 0))
+
+    def _axes(self, rows: slice | Ints) -> F64:
+        """Return Q diag(s), (C, 3, 3)."""
+        axes = quaternion_to_matrix(self.cloud.rotations[rows]) * self.cloud.scales[rows, None, :]
+        return axes.astype(np.float64)
 
     def _motion(self, bones: Bones, rows: slice | Ints) -> LocalMotion:
         skin = self.skin
         positions = self.cloud.positions[rows].astype(np.float64)
         return LocalMotion.at(bones, positions, skin.indices[rows], skin.weights[rows])
 
-    def _first_look(self, bones: Bones, progress: Progress) -> tuple[F64, F64]:
-        """Return cautious errors (N,) from what each splat knows itself, and its posed size (N,).
-
-        The error is 0 where all bones of a splat move as one.
-        """
-        found, sizes = np.zeros(len(self.cloud)), np.zeros(len(self.cloud))
+    def _first_look(self, bones: Bones, progress: Progress) -> F64:
+        """Return cautious errors (N,) from what each splat knows itself; 0 where its bones move as one."""
+        found = np.zeros(len(self.cloud))
         bend = _steepest(self.skin) ** 2
-        for rows in _chunks(len(self.cloud)):
-            progress("Find bent splats", rows.start / len(self.cloud))
+
+        def work(rows: slice) -> None:
             motion = self._motion(bones, rows)
             gradients = self.skin.gradients[rows].astype(np.float64)
-            axes = self._axes(rows)
-            spreads, _ = spread(quadratic_forms(motion, axes, gradients))
-            sizes[rows] = _largest_deviation(motion, self.skin.weights[rows], gradients, axes)
+            spreads, _ = spread(quadratic_forms(motion, self._axes(rows), gradients))
             reach = self.cloud.scales[rows].max(axis=1).astype(np.float64) ** 2
-            used = (self.skin.weights[rows] > 0) | (gradients != 0).any(axis=2)
-            apart = np.where(used, np.linalg.norm(motion.apart, axis=2), 0).sum(axis=1)
+            used = self.skin.weights[rows] > 0
+            apart = np.where(used, np.sqrt((motion.apart**2).sum(axis=2)), 0).sum(axis=1)
             found[rows] = bound(spreads) + 0.5 * CHI2[2] * bend * reach * apart
-        return found, sizes
+
+        each_chunk(work, len(found), CHUNK, progress, "Find bent splats")
+        return np.nan_to_num(found, nan=0, posinf=0)
 
     def _closed_form(self, bones: Bones, rows: Ints, progress: Progress) -> F64:
+        """Return the quantiles (R,) of the second-order errors of splats ``rows``."""
         field, found = self.field, np.empty(len(rows))
         hessians = field.hessians(self.rows[rows], progress) if isinstance(field, StoredField) else None
-        for part in _chunks(len(rows)):
-            progress("Find bent splats", part.start / max(len(rows), 1))
+
+        def work(part: slice) -> None:
             own = rows[part]
             gradients = self.skin.gradients[own].astype(np.float64)
             second = None if hessians is None else hessians[part].astype(np.float64)
             forms = quadratic_forms(self._motion(bones, own), self._axes(own), gradients, second)
             spreads, mean_square = spread(forms)
             found[part] = bound(spreads) if self.criterion == "bound" else estimate(spreads, mean_square)
+
+        each_chunk(work, len(rows), CHUNK, progress, "Find bent splats")
         return found
 
-    def _sampled(self, bones: Bones, rows: Ints, first: F64, progress: Progress) -> F64:
-        """Sample splats ``rows``; with the hybrid criterion only where the field shows cause to."""
-        found = np.empty(len(rows))
-        for part in _chunks(len(rows)):
-            progress("Sample bent splats", part.start / max(len(rows), 1))
-            positions, axes = self.cloud.positions[rows[part]].astype(np.float64), self._axes(rows[part])
-            own = self.rows[rows[part]]
-            look = np.full(len(own), np.inf)
+    def _drawn(self, bones: Bones, progress: Progress) -> F64:
+        """Return the quantiles (N,) of the errors at points of the splats."""
+        if isinstance(self.field, StoredField):
+            self.field.hessians(self.rows, progress)
+        found = np.empty(len(self.cloud))
+
+        def work(rows: slice) -> None:
+            positions = self.cloud.positions[rows].astype(np.float64)
+            around = (bones, positions, self._axes(rows), self.rows[rows], self.field)
             if self.criterion == "hybrid":
-                look = residuals(bones, positions, axes, own, self.field, PROBES).max(axis=1)
-                look = np.maximum(look, first[part]) / CAUTION
-            go = np.flatnonzero(look > self.threshold)
-            seed = self.seed + part.start if self.criterion == "paper" else None
-            sampled = sampled_quantiles(
-                bones, positions[go], axes[go], own[go], self.field, self.samples, seed
-            )
-            look[go] = np.minimum(look[go], sampled)
-            found[part] = look
+                found[rows] = probed_quantiles(*around, self.threshold)
+            elif self.criterion == "sampled":
+                found[rows] = sampled_quantiles(*around)
+            else:
+                rng = np.random.default_rng((self.seed, rows.start))
+                found[rows] = sampled_quantiles(*around, 512, rng)
+
+        each_chunk(work, len(found), CHUNK, progress, "Sample bent splats")
         return found
-
-
-def _largest_deviation(motion: LocalMotion, weights: Floats, gradients: Floats, axes: Floats) -> F64:
-    """Return the largest standard deviation of each posed splat, (C,)."""
-    posed = axes + motion.jacobians(weights, gradients) @ axes
-    return np.sqrt(np.maximum(eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0], 0))
-
-
-def _chunks(count: int) -> Iterator[slice]:
-    return (slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
 
 
 def _steepest(skin: Skin) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from ..cloud import GaussianCloud
 from ..errors import RigError
 from ..progress import Progress, no_progress
 from ..skinning.skin import Skin
+from .chunks import each_chunk
 from .criterion import CriterionName, worst_errors
 from .dictionary import Dictionary, load_dictionary
 from .grid import CHILDREN
@@ -127,10 +128,10 @@ def split_all(
     field = StoredField(cloud.positions, skin) if field is None else field
     nothing = np.zeros(len(cloud), np.float32)
     origins, depths = np.arange(len(cloud), dtype=np.int32), np.zeros(len(cloud), np.uint8)
-    state = _State(cloud, skin, origins, depths, nothing, nothing)
+    state = _State(_without_colour(cloud), skin, origins, depths, nothing, nothing)
     rows = np.flatnonzero(_splittable(cloud, 0, min_opacity))
     state, _ = _split(state, rows, field, dictionary or load_dictionary(), lookup)
-    return _result(state, None, 0)
+    return _result(state, cloud, None, 0)
 
 
 def resample(
@@ -182,9 +183,9 @@ def resample(
         if not whole and epsilon != steps[0]:
             break  # over budget: what the larger epsilon gave stands
         state, reached = tried, epsilon
-        if _artefacts(state) < CLEAN:
+        if options.epsilon is None and _artefacts(state) < CLEAN:
             break
-    return _result(state, reached, int((state.quantiles > reached).sum()))
+    return _result(state, cloud, reached, int((state.quantiles > reached).sum()))
 
 
 def radius(positions: Floats) -> float:
@@ -210,6 +211,7 @@ class _Loop:
     def start(self, cloud: GaussianCloud, skin: Skin) -> _State:
         """Return the cloud as it comes, judged."""
         origins, depths = np.arange(len(cloud), dtype=np.int32), np.zeros(len(cloud), np.uint8)
+        cloud = _without_colour(cloud)
         quantiles, overshoots = self._judged(cloud, skin, origins)
         return _State(cloud, skin, origins, depths, quantiles, overshoots)
 
@@ -248,6 +250,7 @@ class _Loop:
             origins,
             self.options.criterion,
             self.threshold,
+            overshoots=self.options.epsilon is None,
             progress=self.progress,
         )
         return found.quantiles, found.overshoots
@@ -285,9 +288,25 @@ def _artefacts(state: _State) -> float:
     return float((weights * np.maximum(state.overshoots - 0.5, 0)).sum() / total) if total > 0 else 0.0
 
 
-def _result(state: _State, epsilon: float | None, left: int) -> Resampled:
+def _without_colour(cloud: GaussianCloud) -> GaussianCloud:
+    """Return the cloud with nothing to carry from pass to pass that children share with their origin."""
+    return replace(cloud, sh=np.zeros((len(cloud), 1, 3), np.float32))
+
+
+def _rows(array: NDArray, rows: Ints) -> NDArray:
+    """Return ``array[rows]``, on all cores."""
+    result = np.empty((len(rows), *array.shape[1:]), array.dtype)
+
+    def work(part: slice) -> None:
+        result[part] = array[rows[part]]
+
+    each_chunk(work, len(rows), 1 << 16)
+    return result
+
+
+def _result(state: _State, source: GaussianCloud, epsilon: float | None, left: int) -> Resampled:
     return Resampled(
-        state.cloud,
+        replace(state.cloud, sh=_rows(source.sh, state.origins)) if state.passes else source,
         state.skin,
         state.origins,
         state.depths,

@@ -11,6 +11,7 @@ from ..cloud import GaussianCloud
 from ..rotations import quaternion_to_matrix
 from ..skinning.skin import Skin
 from ..skinning.weights import truncate
+from .chunks import each_chunk
 from .dictionary import Dictionary
 from .grid import CHILDREN
 from .lookup import LookupMode, look_up
@@ -18,7 +19,7 @@ from .weight_fields import WeightField
 
 F32 = NDArray[np.float32]
 Ints = NDArray[np.integer]
-CHUNK = 16384
+CHUNK = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,8 @@ def child_shapes(
         np.empty((len(rows), CHILDREN, 3), np.float32),
     )
     opacities = np.empty((len(rows), CHILDREN), np.float32)
-    for start in range(0, len(rows), CHUNK):
-        part = slice(start, start + CHUNK)
+
+    def work(part: slice) -> None:
         own = rows[part]
         order = np.argsort(-cloud.scales[own], axis=1, kind="stable")
         sorted_scales = np.take_along_axis(cloud.scales[own], order, axis=1)
@@ -59,6 +60,8 @@ def child_shapes(
         positions[part] = cloud.positions[own, None] + offsets @ np.swapaxes(turns, 1, 2)
         scales[part] = np.take_along_axis(found.deviations, place, axis=2) * cloud.scales[own, None]
         opacities[part] = found.opacities
+
+    each_chunk(work, len(rows), CHUNK)
     return Shapes(positions.reshape(-1, 3), scales.reshape(-1, 3), opacities.reshape(-1))
 
 
@@ -103,20 +106,28 @@ def split_skin(
     result = skin.take(parents)
     counts = np.bincount(parents, minlength=len(skin))
     new = np.flatnonzero(counts[parents] > 1)
-    for start in range(0, len(new), CHUNK):
-        rows = new[start : start + CHUNK]
-        indices, weights, gradients = field(positions[rows].astype(np.float64), origins[rows])
+
+    def work(part: slice) -> None:
+        rows = new[part]
+        indices, weights, gradients = field(positions[rows], origins[rows])
         indices, weights, gradients = _fitted(indices, weights, gradients, skin.influences)
         result.indices[rows], result.weights[rows], result.gradients[rows] = indices, weights, gradients
+
+    each_chunk(work, len(new), CHUNK)
     return result
 
 
 def _fitted(indices: Ints, weights: NDArray, gradients: NDArray, count: int) -> tuple[Ints, NDArray, NDArray]:
     """Return the strongest ``count`` influences, strongest first, padded with none."""
-    indices, weights, gradients, _ = truncate(np.asarray(indices, np.int32), weights, gradients, count)
-    lack = count - indices.shape[1]
-    if lack > 0:
-        indices = np.pad(indices, ((0, 0), (0, lack)))
-        weights = np.pad(weights, ((0, 0), (0, lack)))
-        gradients = np.pad(gradients, ((0, 0), (0, lack), (0, 0)))
-    return indices, weights, gradients
+    indices = np.asarray(indices, np.int32)
+    if indices.shape[1] > count:
+        indices, weights, gradients, _ = truncate(indices, weights, gradients, count)
+    unsorted = np.flatnonzero((weights[:, 1:] > weights[:, :-1]).any(axis=1))
+    if len(unsorted):
+        order = np.argsort(-weights[unsorted], axis=1, kind="stable")
+        indices, weights, gradients = indices.copy(), weights.copy(), gradients.copy()
+        indices[unsorted] = np.take_along_axis(indices[unsorted], order, axis=1)
+        weights[unsorted] = np.take_along_axis(weights[unsorted], order, axis=1)
+        gradients[unsorted] = np.take_along_axis(gradients[unsorted], order[..., None], axis=1)
+    lack = ((0, 0), (0, count - indices.shape[1]))
+    return np.pad(indices, lack), np.pad(weights, lack), np.pad(gradients, (*lack, (0, 0)))

@@ -30,7 +30,7 @@ from .training_state import TrainingSettings, TrainingState, load_state, save_st
 F32 = NDArray[np.float32]
 # Problems solved at once: their arrays of rays by children stay in the cache.
 BLOCK = 39
-START_SHARE = 0.5  # iterations of the first pass, relative to the settings
+START_SHARE = 0.2  # iterations of the first pass, relative to the settings
 REFINED_RATE = 0.3  # learning rate of the second pass, relative to the settings
 CHECK_RAYS = 16384  # the same for all, by which solutions are compared
 MEASURE_RAYS = 65536

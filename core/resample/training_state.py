@@ -23,7 +23,7 @@ class TrainingSettings:
 
     conditioning : weight of the largest child's diameter in the loss
     loss : "relative" measures errors against the parent's opacity, "absolute" is the published loss
-    iterations : steps of Adam from the best found nearby; every start takes half as many
+    iterations : steps of Adam from the best found nearby; every start takes a fifth as many
     rays : drawn afresh for every step
     learning_rate : of the starts, 0.3 times that afterwards; it falls to 0 along a cosine
     seed : of the rays; a training is the same whether interrupted or not

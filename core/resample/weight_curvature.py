@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from ..progress import Progress, no_progress
 from ..skinning.gradients import linear_fit
 from ..skinning.skin import Skin
+from .chunks import each_chunk
 
 if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
-CHUNK = 8192
+CHUNK = 4096
 
 
 def weight_hessians(
@@ -51,16 +52,17 @@ def weight_hessians(
     if count < 2 or not len(rows):
         return hessians
     tree = tree or nearest_tree(places)
-    for start in range(0, len(rows), chunk):
-        progress("Weight curvature", start / len(rows))
-        part = slice(start, start + chunk)
+
+    def work(part: slice) -> None:
         own = rows[part]
-        distances, nearest = tree.query(places[own], k=count, workers=-1)
+        distances, nearest = tree.query(places[own], k=count)
         values = _gradients_at(skin, own, np.asarray(nearest))
         slopes = linear_fit(places[nearest], distances, values.reshape(len(own), count, -1))
         slopes = slopes.reshape(len(own), skin.influences, 3, 3)
         slopes = 0.5 * (slopes + np.swapaxes(slopes, 2, 3))
         hessians[part] = slopes - skin.weights[own, :, None, None] * slopes.sum(axis=1, keepdims=True)
+
+    each_chunk(work, len(rows), chunk, progress, "Weight curvature")
     return hessians
 
 

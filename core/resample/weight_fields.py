@@ -65,15 +65,23 @@ class StoredField:
 
     def __call__(self, points: Floats, rows: Ints) -> tuple[Ints, Floats, Floats]:
         """Evaluate the expansions of the splats that the points belong to (see `WeightField`)."""
-        step = (points - self.positions[rows]).astype(np.float64)
-        gradients = self.skin.gradients[rows].astype(np.float64)
-        weights = self.skin.weights[rows] + (gradients @ step[:, :, None])[..., 0]
+        step = points - self.positions[rows]
+        gradients = self.skin.gradients[rows].astype(step.dtype)
+        weights = self.skin.weights[rows] + _along(gradients, step)
         known = np.flatnonzero(self._slot[rows] >= 0)
         if len(known):
-            second = self._hessians[self._slot[rows[known]]].astype(np.float64)
+            second = self._hessians[self._slot[rows[known]]]
             slope = (second @ step[known, None, :, None])[..., 0]
             gradients[known] += slope
-            weights[known] += 0.5 * (slope @ step[known, :, None])[..., 0]
-        ended = (weights <= 0) | (weights >= 1)
+            weights[known] += 0.5 * _along(slope, step[known])
+        ended = (weights < 0) | (weights > 1)
+        rest = np.flatnonzero(ended.any(axis=1))
         gradients[ended] = 0
-        return self.skin.indices[rows], *normalize(np.clip(weights, 0, 1), gradients)
+        weights[rest], gradients[rest] = normalize(np.clip(weights[rest], 0, 1), gradients[rest])
+        return self.skin.indices[rows], weights, gradients
+
+
+def _along(gradients: Floats, steps: Floats) -> Floats:
+    """Return the products (P, K) of gradients (P, K, 3) with steps (P, 3)."""
+    x, y, z = (gradients[:, :, i] * steps[:, None, i] for i in range(3))
+    return x + y + z
