@@ -61,8 +61,24 @@ class BonePairs:
 
     @property
     def top(self) -> int:
-        """The pair that carries the most others: where the whole body moves."""
-        return int(np.argmax(np.where(self.parents < 0, self.carried, 0)))
+        """The pair whose place is that of the body: the first from which limbs branch, as hips below a root.
+
+        The uppermost where none branch.
+        """
+        first = int(np.argmax(np.where(self.parents < 0, self.carried, 0)))
+        pair, below = first, self.children(first)
+        while len(below) == 1:
+            pair, below = below[0], self.children(below[0])
+        return pair if below else first
+
+    @property
+    def body(self) -> NDArray[np.bool_]:
+        """(P,) all but the pairs above the hips: a root on the ground is no part of the body."""
+        body, pair = np.ones(len(self), bool), int(self.parents[self.top])
+        while pair >= 0:
+            body[pair] = False
+            pair = int(self.parents[pair])
+        return body
 
 
 def align_axes(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs) -> F64:
@@ -161,19 +177,13 @@ def unit(vectors: F64) -> F64:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
-def limb_size(skeleton: RestSkeleton, up: F64, bones: Ints, top: int) -> float:
-    """Height of the bone that carries the body over the lowest mapped one: the length of the legs it has."""
-    heights = skeleton.heads[bones] @ up
-    return float(heights[top] - heights.min())
-
-
 def size_ratio(target: RestSkeleton, source: RestSkeleton, pairs: BonePairs, turn: F64) -> float:
     """Return how much longer the target's steps are: ratio of legs, of whole sizes where it has none."""
     up = target.up
-    lengths = (
-        limb_size(target, up, pairs.targets, pairs.top),
-        limb_size(source, turn.T @ up, pairs.sources, pairs.top),
-    )
+    lengths = [
+        float(heights[pairs.top] - heights[pairs.body].min())
+        for heights in (target.heads[pairs.targets] @ up, source.heads[pairs.sources] @ (turn.T @ up))
+    ]
     spreads = [
         float(np.linalg.norm(np.ptp(skeleton.heads[bones], axis=0)))
         for skeleton, bones in ((target, pairs.targets), (source, pairs.sources))

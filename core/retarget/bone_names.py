@@ -202,10 +202,16 @@ def _settle_trunk(names: list[BoneName], skeleton: RestSkeleton, above: NDArray[
     carrying = [b for b in spine if above[b, arms].any()]
     if carrying and not having("chest"):
         out[carrying[-1]] = replace(out[carrying[-1]], roles={"chest": 0.9, "spine": 0.8})
+    if having("head") and not having("neck"):
+        first = having("head")[0]
+        out[first] = replace(out[first], roles={**out[first].roles, "neck": 0.6})
     if not having("head"):
         beyond = having("neck") if len(having("neck")) > 1 else []
         if not having("neck") and carrying:
             beyond = [b for b in spine if above[carrying[-1], b]]
+        if len(having("neck")) == 1 and not beyond:  # its head is an end without a bone
+            last = having("neck")[0]
+            out[last] = replace(out[last], roles={**out[last].roles, "head": 0.6})
         for k, bone in enumerate(beyond):
             role = "head" if k == len(beyond) - 1 else "neck"
             out[bone] = replace(out[bone], roles={role: 0.9}, place=0.5)

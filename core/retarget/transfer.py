@@ -58,9 +58,10 @@ def retarget_motion(
 
     Every mapped bone gets the rotation its source bone made from the source's rest pose, seen from outside
     and in the target's axes, so that unmapped source bones in between are composed in and frames, rolls and
-    scales of either rig do not matter. Unmapped target bones follow their parent. The root is put where the
-    source's bone for the topmost mapped one goes, in steps scaled by the legs; then the body is lifted so
-    that its lowest mapped joint is as high over the ground as the source's lowest: a foot that stands, does.
+    scales of either rig do not matter. Unmapped target bones follow their parent. The root is put so that the
+    hips (the first mapped bone that limbs branch from) go where the source's go, in steps scaled by the legs;
+    then the body is lifted so that its lowest mapped joint is as high over the ground as the source's lowest:
+    a foot that stands, does.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def _spread_down(target: RestSkeleton, pairs: BonePairs, turns: F64) -> F64:
 
 
 def _place(target: RestSkeleton, pairs: BonePairs, turns: F64, offsets: F64) -> F64:
-    """Posed heads (F, T, 3): the topmost mapped bone is moved by offsets (F, 3) from its place at rest."""
+    """Posed heads (F, T, 3): the hips are moved by offsets (F, 3) from their place at rest."""
     posed = np.empty((*turns.shape[:2], 3))
     for bone, parent in enumerate(target.parents.tolist()):
         if parent < 0:
@@ -146,16 +147,17 @@ def _lift(target: RestSkeleton, pairs: BonePairs, posed: F64, rest: F64, places:
     lifted where the map leaves out what either skeleton stands on.
     """
     up = target.up
-    heights, lowest = target.heads @ up, target.heads[pairs.targets] @ up
-    if lowest.min() > heights.min() + STANDS * np.ptp(heights):
+    body, heights = pairs.body, target.heads @ up
+    own = pairs.targets[body]
+    if heights[own].min() > heights.min() + STANDS * np.ptp(heights):
         return np.zeros((len(posed), 1, 3))
-    wanted = (places @ up).min(axis=1) - (rest @ up).min()
-    found = (posed[:, pairs.targets] @ up).min(axis=1) - lowest.min()
+    wanted = (places[:, body] @ up).min(axis=1) - (rest[body] @ up).min()
+    found = (posed[:, own] @ up).min(axis=1) - heights[own].min()
     return (wanted - found)[:, None, None] * up
 
 
 def _stay(target: RestSkeleton, pairs: BonePairs, posed: F64) -> F64:
-    """Offsets (F, 1, 3) across up that put the topmost mapped bone back over its place at rest."""
+    """Offsets (F, 1, 3) across up that put the hips back over their place at rest."""
     top = pairs.targets[pairs.top]
     away = posed[:, top] - target.heads[top]
     return -(away - (away @ target.up)[:, None] * target.up)[:, None]

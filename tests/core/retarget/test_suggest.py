@@ -165,3 +165,15 @@ def test_a_rest_pose_amid_a_stride_is_mapped():
         parts = [part_of("cesium").get(name) for name in nameless(mine)[1]]
         good, count = right(parts, nameless(mine)[0], "human", upright("human"))
         assert good >= 0.8 * count
+
+
+def test_a_neck_whose_head_has_no_bone_gets_the_head():
+    human, knight = upright("human"), upright("knight")
+    kept = [j for j, name in enumerate(human.names) if name != "head"]
+    index = {j: k for k, j in enumerate(kept)}
+    parents = [index.get(int(human.parents[j]), -1) for j in kept]
+    headless = RestSkeleton.make(
+        [human.names[j] for j in kept], parents, human.heads[kept], human.tails[kept], human.world
+    )
+    found = suggest_bone_map(headless, knight)[headless.names.index("neck_01")]
+    assert knight.names[found.source] == "head"

@@ -271,3 +271,19 @@ def test_smallest_turns_also_where_directions_are_opposite():
 
 def test_the_scene_stands_upright():
     assert np.allclose(upright("human").up, [0, 1, 0]) and np.allclose(Y_UP @ [0, 1, 0], [0, 0, 1])
+
+
+def test_hips_that_move_over_a_root_at_rest_carry_the_body():
+    """Target joints only turn, so that the root has to go where the hips go."""
+    mine, theirs = upright("human"), upright("knight")
+    mats = np.tile(np.eye(3, 4), (2, len(theirs), 1, 1))
+    below = np.array(["IK" not in n and "control" not in n and n != "root" for n in theirs.names])
+    mats[1, below, :, 3] = (0.1, 0.2, 0.3)
+    out = retarget_motion(mine, theirs, mats, by_part("human", "knight", mine, theirs))
+    rooted = by_part("human", "knight", mine, theirs)
+    rooted[mine.names.index("Root")] = theirs.names.index("root")
+    for motion in (out, retarget_motion(mine, theirs, mats, rooted)):
+        went = np.diff(heads_of(mine, motion.motions), axis=0)[0]
+        np.testing.assert_allclose(
+            went, np.tile(motion.scale * np.array([0.1, 0.2, 0.3]), (len(mine), 1)), atol=1e-9
+        )
