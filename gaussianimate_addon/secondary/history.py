@@ -81,7 +81,8 @@ def keyed_poses(
     bag = channel_bag(armature)
     if bag is None:
         return None
-    sampler = _Sampler(bag, frames.tolist(), now)
+    found = {(curve.data_path, curve.array_index): curve for curve in bag.fcurves if not curve.mute}
+    sampler = _Sampler(found, frames.tolist(), now)
     pose_bones = posed.pose.bones
     turns = []
     for row in bones.joint_rows.tolist():
@@ -107,7 +108,7 @@ Values = list[tuple[float, ...]]
 class _Sampler:
     """Looks channels up at frames; `found` tells whether any had a curve."""
 
-    bag: bpy.types.ActionChannelbag
+    curves: dict[tuple[str, int], bpy.types.FCurve]
     frames: list[float]
     now: float | None
     found: bool = False
@@ -116,8 +117,8 @@ class _Sampler:
         """Values of a channel that stands at `stands`, at each frame; None: its curves say otherwise."""
         columns = []
         for index, value in enumerate(stands):
-            curve = self.bag.fcurves.find(path, index=index)
-            if curve is None or curve.mute:
+            curve = self.curves.get((path, index))
+            if curve is None:
                 columns.append([value] * len(self.frames))
                 continue
             evaluate = curve.evaluate
