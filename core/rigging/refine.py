@@ -227,7 +227,8 @@ def _clearly_better(posed: PosedRig, anew: PosedSkeleton, grown: PosedSkeleton) 
         trial = _with_skeleton(posed, skeleton)
         errors.append(trial.rms(trial.joint_errors()))
     fewer = len(grown.tree) - len(anew.tree)
-    return (fewer >= FEWER and errors[0] < ALIKE * errors[1]) or errors[0] < BETTER * errors[1]
+    poor = errors[1] > LITTLE_JOINTS * posed.stats.scale
+    return (fewer >= FEWER and errors[0] < ALIKE * errors[1]) or (poor and errors[0] < BETTER * errors[1])
 
 
 def _with_skeleton(posed: PosedRig, skeleton: PosedSkeleton) -> PosedRig:

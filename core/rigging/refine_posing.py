@@ -12,6 +12,7 @@ from ..errors import CaptureError, RigError
 from ..progress import Progress, no_progress
 from .build import usable_frames
 from .decomposition.continuation import pose_bones
+from .decomposition.lbs import replay_rmse
 from .decomposition.sampling import stratified_subset
 from .decomposition.ssdr import SkinningDecomposition
 from .rig import Rig
@@ -23,6 +24,8 @@ from .skeleton.tree import KinematicTree
 
 F64 = NDArray[np.float64]
 SAMPLE, NEIGHBOURS, FRAMES = 1000, 4, 12
+KNOWN = 4  # known frames that are looked at
+LITTLE = 5e-3  # of the box diagonal: replay error that tells nothing
 TORN = 0.5  # median change of the distances between neighbours at which frames show other points
 SIZE = 0.1  # change of size that is one
 STRANGE = 0.2  # RMS error of the old bones' replay, of the box diagonal, at which frames show something else
@@ -115,6 +118,7 @@ def pose_rig(
     positions = capture.positions if len(frames) == capture.frame_count else capture.positions[frames]
     more = positions[new]
     _check_points(rig.rest, more, capture.name)
+    _check_known(rig, positions[~new], capture.name, size)
     progress("Poses of skin bones", 0.0)
     transforms = pose_bones(rig.rest, more, rig.indices, rig.weights, rig.bone_count, progress)
     stats = lbs_statistics(rig.rest, positions, rig.indices, rig.weights, rig.bone_count)
@@ -159,6 +163,19 @@ def _merged(new: NDArray[np.bool_], known: F64, more: F64) -> F64:
     rows = np.empty((len(new), *known.shape[1:]))
     rows[~new], rows[new] = known, more
     return rows
+
+
+def _check_known(rig: Rig, frames: NDArray[np.float32], name: str, size: float) -> None:
+    """Raise RigError where the rig's poses are not those of the frames (F, N, 3) it claims to know."""
+    few = np.unique(np.linspace(0, len(frames) - 1, KNOWN).astype(int))
+    posed = pose_bones(rig.rest, frames[few], rig.indices, rig.weights, rig.bone_count)
+    weights = rig.weights.astype(np.float64)
+    kept, fitted = (
+        replay_rmse(rig.rest, frames[few], rig.indices, weights, transforms)
+        for transforms in (rig.bone_transforms[few], posed)
+    )
+    if kept > 1.1 * fitted + LITTLE * size:
+        raise RigError(f"The rig was not built from {name}: its poses are not those of the frames there.")
 
 
 def _check_points(rest: NDArray[np.float32], frames: NDArray[np.float32], name: str) -> None:
