@@ -208,13 +208,13 @@ def _new_rig(task: _Task, binding: Binding, poses: Poses, progress: Progress) ->
 
 
 def _kept_signs(task: _Task, quaternions: F64) -> F64:
-    """Quaternions (F, J, 4) with the signs, and where nothing changed the very numbers, they had."""
+    """Quaternions (F, J, 4) with the signs they had, and the very numbers where a joint turns as it did."""
     kept = np.flatnonzero(task.edited.origins >= 0)
     before = task.rig.joint_rotations[:, task.edited.origins[kept]]
     now = quaternions[:, kept]
-    now = np.where((now * before).sum(axis=(0, 2), keepdims=True) < 0, -now, now)
-    same = np.abs(now - before).max(axis=2, keepdims=True) < 1e-9
-    quaternions[:, kept] = np.where(same, before, now)
+    alike = (now * before).sum(axis=-1, keepdims=True)  # (F, J, 1)
+    same = (np.abs(alike) > 1 - 1e-12).all(axis=0, keepdims=True)
+    quaternions[:, kept] = np.where(same, before, np.where(alike.sum(axis=0) < 0, -now, now))
     return quaternions
 
 
