@@ -32,7 +32,7 @@ class LayerField:
         state, cell = self.band.sort(at.x, at.y)
         fade = (state == FULL).astype(at.x.dtype)
         rows = np.flatnonzero(state == PARTLY)
-        fade[rows], slope = self._measure(_rows(at, rows), cell[rows], gradients)
+        fade[rows], slope = self._measure(at.take(rows), cell[rows], gradients)
         selected = Selected(fade, rows, slope)
         return selected if self.layer.front is None else self._keep_to_front(selected, points, at, gradients)
 
@@ -52,7 +52,7 @@ class LayerField:
         front, (fade, partly, slope) = self.layer.front, selected
         assert front is not None
         rows = np.flatnonzero(fade > 0)
-        value, by_depth = front.fade(self.layer.viewpoint, points[rows], _rows(at, rows), gradients)
+        value, by_depth = front.fade(self.layer.viewpoint, points[rows], at.take(rows), gradients)
         if by_depth is None:
             fade[rows] *= value
             return Selected(fade, rows, None)
@@ -175,7 +175,3 @@ def in_chunks(
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(work, slices):
             pass
-
-
-def _rows(at: Projected, rows: NDArray[np.intp]) -> Projected:
-    return Projected(at.x[rows], at.y[rows], at.w[rows], at.seen[rows])

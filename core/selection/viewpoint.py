@@ -30,6 +30,11 @@ class Projected(NamedTuple):
     w: Floats
     seen: NDArray[np.bool_]
 
+    def take(self, rows: NDArray[np.intp]) -> Projected:
+        """Return the given points, all of which are seen."""
+        seen = np.broadcast_to(np.True_, len(rows))
+        return Projected(self.x[rows], self.y[rows], self.w[rows], seen)
+
 
 @dataclass(frozen=True)
 class Viewpoint:

@@ -62,7 +62,7 @@ class Ellipse:
         first, second = np.abs(u), np.maximum(np.abs(v), x.dtype.type(np.finfo(x.dtype).eps * b))
         t = closest_parameter(first, second, a, b)
         gu, gv = first / (t + (a * a - b * b)), second / t
-        length = np.hypot(gu, gv)
+        length = np.sqrt(gu * gu + gv * gv)
         value = (t - b * b) * length
         if not normals:
             return Distance(value)

@@ -45,17 +45,24 @@ class Rectangle:
     def distance(self, x: Floats, y: Floats, normals: bool = True, near: Near | None = None) -> Distance:
         """Return the distance to the edge; inside, the gradient is that of the nearest side."""
         u, v, c, s = local_frame(x, y, self.centre, self.angle)
-        across, along = np.abs(u) - self.half[0], np.abs(v) - self.half[1]
-        out_x, out_y = np.maximum(across, 0), np.maximum(along, 0)
-        outside = np.hypot(out_x, out_y)
-        value = outside + np.minimum(np.maximum(across, along), 0)
+        across, along = np.abs(u), np.abs(v)
+        across -= self.half[0]
+        along -= self.half[1]
+        flat, inner = across >= along, np.maximum(across, along)
+        np.minimum(inner, 0, out=inner)
+        np.maximum(across, 0, out=across)
+        np.maximum(along, 0, out=along)
+        value = np.sqrt(across * across + along * along)
         if not normals:
+            value += inner
             return Distance(value)
-        beyond = outside > 0
-        length = np.where(beyond, outside, 1)
-        flat = across >= along
-        nu = np.copysign(np.where(beyond, out_x / length, flat), u)
-        nv = np.copysign(np.where(beyond, out_y / length, ~flat), v)
+        inside = value == 0
+        scale = 1 / (value + inside)  # sums with masks are faster than choices between arrays
+        nu, nv = across * scale + (inside & flat), along * scale + (inside & ~flat)
+        nu, nv = np.copysign(nu, u), np.copysign(nv, v)
+        value += inner
+        if s == 0:
+            return Distance(value, c * nu, c * nv)
         return Distance(value, c * nu - s * nv, s * nu + c * nv)
 
     def mirrored(self, x: float) -> Rectangle:

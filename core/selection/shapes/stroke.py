@@ -111,18 +111,18 @@ def _cone(x: Floats, y: Floats, cone: Floats) -> Floats:
     slanted side at a right angle; at the ends it is the distance to a disc.
     """
     beyond, across, reach = _about_axis(x, y, cone)
-    return np.hypot(beyond, across) - reach
+    return np.sqrt(beyond * beyond + across * across) - reach
 
 
 def _cone_and_normal(x: Floats, y: Floats, cone: Floats) -> Distance:
     """Return the distance to round cones and its gradient; on the axis that of either side."""
     beyond, across, reach = _about_axis(x, y, cone)
     ux, uy, shrink = cone[2], cone[3], cone[6]
-    size = np.hypot(beyond, across)
+    size = np.sqrt(beyond * beyond + across * across)
     middle = size == 0
-    scale = np.where(middle, 1, size)
-    n_along = np.where(middle, shrink, beyond / scale)
-    n_across = np.where(middle, np.sqrt(1 - shrink * shrink), across / scale)
+    scale = 1 / (size + middle)
+    n_along = beyond * scale + middle * shrink
+    n_across = across * scale + middle * np.sqrt(1 - shrink * shrink)
     return Distance(size - reach, n_along * ux - n_across * uy, n_along * uy + n_across * ux)
 
 
