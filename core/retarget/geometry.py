@@ -61,7 +61,8 @@ def body_plan(skeleton: RestSkeleton, used: Bools) -> BodyPlan:
     parents = np.where(used, skeleton.parents, -1)
     leaves = used & ~np.isin(np.arange(len(parents)), parents[parents >= 0])
     points = np.concatenate([heads[used], tails[leaves]]) if used.any() else heads
-    height = max(float(np.ptp(points[:, 2])), 1e-9)
+    spread = np.ptp(points, axis=0)
+    height = max(float(spread[2]), float(spread.max()) / 2, 1e-9)  # what lies flat has hardly any
     middle = np.array([*(points.min(axis=0) + points.max(axis=0))[:2] / 2, points[:, 2].min()])
     heads, tails = (heads - middle) / height, (tails - middle) / height
     tree = _measure(parents, heads, tails, leaves)

@@ -177,3 +177,10 @@ def test_a_neck_whose_head_has_no_bone_gets_the_head():
     )
     found = suggest_bone_map(headless, knight)[headless.names.index("neck_01")]
     assert knight.names[found.source] == "head"
+
+
+def test_a_chain_that_lies_flat_is_mapped_on_its_like():
+    heads = np.array([[0, 0, 0], [1, 0, 0], [2.5, 0, 0], [3, 0, 0]], float)
+    target = RestSkeleton.make([f"joint_{i}" for i in range(4)], [-1, 0, 1, 2], heads)
+    source = RestSkeleton.make(["p", "q", "r", "s"], [-1, 0, 1, 2], 5 * heads + 1)
+    assert [each.source for each in suggest_bone_map(target, source)] == [0, 1, 2, 3]
