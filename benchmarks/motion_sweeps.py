@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
+from plots import save_plot
 
 from gaussianimate.core.evaluate.measure import Measurement, measure
 from gaussianimate.core.evaluate.methods import METHODS, Fitted, residual_method
@@ -66,7 +66,7 @@ def main() -> None:
         print(f"\n| {name} | " + " | ".join(map(str, values)) + " |\n" + "| --- " * (len(values) + 1) + "|")
         print("| RMSE % | " + " | ".join(f"{x:.3f}" for x in curve) + " |")
         print("| ms/frame | " + " | ".join(f"{one.ms_per_frame:.2f}" for one in found) + " |", flush=True)
-        _plot(options.plots, name, values, {"match": curve})
+        save_plot(options.plots, name, values, {"match": curve})
     sweep_clips(learned, capture.clips[learned.rig.frames], asked, options.plots)
 
 
@@ -100,7 +100,7 @@ def sweep_clips(learned: Training, clips: np.ndarray, asked: tuple, plots: Path 
         errors = " | ".join(f"{curves[name][-1]:.3f}" for name in curves)
         costs = f"{auto.build_seconds:.1f} | {auto.ms_per_frame:.2f} | {auto.memory_mb:.1f}"
         print(f"| {count} | {near:.1f} | {errors} | {costs} |", flush=True)
-    _plot(plots, "database clips", counts, curves)
+    save_plot(plots, "database clips", counts, curves)
 
 
 def with_clips(learned: Training, clips: np.ndarray, chosen: np.ndarray) -> Training:
@@ -116,30 +116,6 @@ def with_clips(learned: Training, clips: np.ndarray, chosen: np.ndarray) -> Trai
     start = time.perf_counter()
     database = build_database(rig, clips[keep], learned.database.up)
     return Training(rig, learned.positions[keep], database, time.perf_counter() - start)
-
-
-def _plot(folder: Path | None, name: str, values: tuple | list, curves: dict[str, list[float]]) -> None:
-    """An SVG of error curves over a setting."""
-    if folder is None:
-        return
-    width, height, left, bottom = 420, 260, 50, 40
-    top = 1.1 * max(max(curve) for curve in curves.values())
-    at_x = partial(np.interp, xp=(min(values), max(values)), fp=(left, width - 15))
-    at_y = partial(np.interp, xp=(0, top), fp=(height - bottom, 15))
-    text = '<text x="{:.0f}" y="{:.0f}" text-anchor="{}">{}</text>'
-    parts = [f'<path d="M{left} 15V{height - bottom}H{width - 15}" fill="none" stroke="#555"/>']
-    parts += [text.format(at_x(v), height - bottom + 16, "middle", v) for v in values]
-    parts += [text.format(left - 6, at_y(y) + 4, "end", f"{y:.2g}") for y in np.linspace(0, top, 5)]
-    parts.append(text.format(width / 2, height - 6, "middle", f"{name}: RMSE, % of the diagonal"))
-    for (label, curve), color in zip(curves.items(), ("#1f77b4", "#d62728", "#2ca02c"), strict=False):
-        points = " ".join(f"{at_x(v):.1f},{at_y(y):.1f}" for v, y in zip(values, curve, strict=True))
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
-        place = 30 + 14 * list(curves).index(label)
-        parts.append(f'<text x="{width - 20}" y="{place}" text-anchor="end" fill="{color}">{label}</text>')
-    folder.mkdir(parents=True, exist_ok=True)
-    style = f'viewBox="0 0 {width} {height}" width="{width}" font-family="sans-serif" font-size="11"'
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {style}>{"".join(parts)}</svg>\n'
-    (folder / f"motion-{name.replace(' ', '-').replace('_', '-')}.svg").write_text(svg, "utf-8")
 
 
 if __name__ == "__main__":

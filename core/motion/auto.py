@@ -26,7 +26,7 @@ from .live import LiveAnswer, LiveMatcher
 from .match import MatchOptions, match_motion
 from .so3 import quaternion_conjugate, quaternion_exp, quaternion_log
 
-LEAST_CLIPS = 6  # from four on the kernel was better than matching in all trials, with two far worse
+LEAST_CLIPS = 4  # with four the kernel was better than matching in 13 of 15 trials, with three in 7
 CAPTURED = np.radians(2.0)  # distance over which what the kernel misses loses its say
 KNOWN = np.radians(35.0)  # up to here a prediction is trusted
 FADE = np.radians(20.0)  # how fast bones go back to their joints beyond

@@ -1,4 +1,10 @@
-"""Fit the kernel model of a motion database: its keys to one scale, the relevances, and the blend."""
+"""Fit the kernel model of a motion database: its keys to one scale, the relevances, and the blend.
+
+What no pose explains, the noise nu, is no other in each frame: where cloth lies aside, it does so for some
+time, the more so where the clips are few and tell little about poses like theirs. So in the blend ``alpha =
+(K + N)^-1 (V - mean)`` the noise N of frames of a clip is correlated (generalised least squares; Aitken
+1936): a clip of many like frames counts for little more than one of them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +21,9 @@ from .values import ValueSpace
 COMPONENTS = 60  # of the values, for the fit of the relevances
 FIT_FRAMES = 900  # frames that the relevances are fitted on
 MAX_CENTRES = 4000  # frames that the blend runs over
+CORRELATED = 0.9  # share of the noise that lasts ...
+LASTING = 4.0  # ... about so many ticks ...
+FEW, MANY = 20, 40  # ... up to so many clips, and from so many on none of it
 HEADROOM = 1.25  # how much longer than any captured one a group of a key may be
 
 
@@ -36,9 +45,8 @@ def fit_kernel(
     times = np.arange(database.frame_count) / database.fps
     rows = np.flatnonzero(database.captured)
     keys = motion_keys(layout, database.rotations, database.root_translations, times, database.clips, rows)
-    return fit_model(
-        layout, values, keys, values.embed(database.residuals[rows]), database.clips[rows], steps, progress
-    )
+    targets = values.embed(database.residuals[rows])
+    return fit_model(layout, values, keys, targets, database.clips[rows], times[rows], steps, progress)
 
 
 def fit_model(
@@ -47,10 +55,11 @@ def fit_model(
     keys: F32,
     targets: F32,
     clips: NDArray[np.integer],
+    times: F64,
     steps: int | None = None,
     progress: Progress = no_progress,
 ) -> KernelModel:
-    """Fit the kernel model to raw keys (F, D), values (F, 12 B) and the clips (F,) they belong to."""
+    """Fit the kernel model to raw keys (F, D), values (F, 12 B), their clips (F,) and times (F,), seconds."""
     groups, channels, kinds = key_groups(layout)
     scaling = _scaling(keys, groups)
     scaled = scaling(keys)
@@ -72,7 +81,7 @@ def fit_model(
         np.float32(scale) * rational_quadratic(squared_distances(centres, centres), shape) + lines @ lines.T
     )
     gram = gram.astype(np.float64)
-    gram[np.diag_indices_from(gram)] += noise + FLOOR
+    _add_noise(gram, noise + FLOOR, clips[rows], times[rows] / layout.tick)
     blend = np.linalg.solve(gram, (targets[rows] - mean).astype(np.float64)).astype(np.float32)
     linear = (straight[:, None] * (lines.T @ blend)).astype(np.float32)
     return KernelModel(layout, scaling, values, nonlinear, centres, blend, linear, mean, shape, scale, error)
@@ -87,6 +96,17 @@ def _scaling(keys: F32, groups: NDArray[np.intp]) -> KeyScaling:
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     longest = np.sqrt(np.add.reduceat(scaled * scaled, starts, axis=1)).max(axis=0)
     return KeyScaling(means, scales, groups.astype(np.int32), (HEADROOM * longest).astype(np.float32))
+
+
+def _add_noise(gram: F64, noise: float, clips: NDArray[np.integer], ticks: F64) -> None:
+    """Add noise of this variance, correlated within clips (F,) by time (F,), to a matrix (F, F) in place."""
+    names = np.unique(clips)
+    lasting = CORRELATED * noise * float(np.interp(len(names), (FEW, MANY), (1.0, 0.0)))
+    gram[np.diag_indices_from(gram)] += noise - lasting
+    for clip in names:
+        block = np.flatnonzero(clips == clip)
+        apart = (ticks[block, None] - ticks[block]) / LASTING
+        gram[np.ix_(block, block)] += lasting * np.exp(-0.5 * apart**2)
 
 
 def _components(values: F32, rows: NDArray[np.intp]) -> F64:

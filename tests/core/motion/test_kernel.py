@@ -270,3 +270,25 @@ def test_distance_of_values_is_distance_of_points(puppet, swaying, base):
 def test_projection_undoes_embedding(base):
     space = ValueSpace.of(base)
     assert apart(space.project(space.embed(base.residuals)), base.residuals) < 2e-3
+
+
+def test_noise_that_lasts_is_not_taken_for_motion(puppet, swaying, base):
+    """A clip that lies aside as a whole pulls answers less than if its frames were independent."""
+    rows = np.flatnonzero(base.clips == 3)
+    aside = base.residual_offsets.copy()
+    aside[rows] += np.float32([0.05, 0, 0])
+    shifted = replace(base, residual_offsets=aside)
+    pose = base.rotations[rows], base.root_translations[rows], base.fps
+    clean = fit_kernel(base, steps=2).predict(*pose).offsets
+    pulled = fit_kernel(shifted, steps=2)
+    independent = _with_independent_noise(shifted)
+    lasting, fleeting = (
+        np.abs(model.predict(*pose).offsets - clean).mean() for model in (pulled, independent)
+    )
+    assert lasting < 0.9 * fleeting
+
+
+def _with_independent_noise(base):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gaussianimate.core.motion.kernel_fit.CORRELATED", 0.0)
+        return fit_kernel(base, steps=2)
