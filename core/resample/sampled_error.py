@@ -32,13 +32,13 @@ TRUST = 0.15
 def even_normals(count: int) -> F64:
     """Return points (count, 3) that fill the normal distribution evenly, the same on every call.
 
-    The additive recurrence with powers of the root of x^4 = x + 1 (Roberts 2018), through the inverse of the
-    normal distribution.
+    Scrambled Sobol points of the cube through the inverse of the normal distribution; ``count`` is best a
+    power of two.
     """
     from scipy.special import ndtri
+    from scipy.stats import qmc
 
-    steps = 1.2207440846057596 ** -np.arange(1.0, 4.0)
-    return ndtri((0.5 + np.arange(1, count + 1)[:, None] * steps) % 1)
+    return ndtri(np.clip(qmc.Sobol(3, scramble=True, seed=1).random(count), 1e-9, 1 - 1e-9))
 
 
 def residuals(
