@@ -179,6 +179,7 @@ files, or select a capture object beside the rigged one"""
         """Read the files, refine the rig and learn its motion."""
         from ..core.motion.extended import extend_motion
         from ..core.rigging.refine import refine_rig
+        from ..core.rigging.skeleton.given import skeleton_in_frames
         from ..core.skinning.skin import make_skin
         from ..gaussianimate_addon.more_frames import MoreFrames, collect_more
         from ..gaussianimate_addon.refined_apply import Refined
@@ -195,6 +196,8 @@ files, or select a capture object beside the rigged one"""
         )
         motion = extend_motion(read.motion, read.rig, rig, progress)
         skeleton = joined.skeleton
+        if skeleton is None and read.capture.skeleton is not None and rig.joint_bind is not None:
+            skeleton = skeleton_in_frames(rig, read.capture.skeleton, joined.frame_count)
         if skeleton is not None and read.applied:
             skeleton = skeleton.moved(np.linalg.inv(read.to_rig))
         more = MoreFrames(frames, replace(joined, positions=joined.positions[:0], load_cloud=None), skeleton)

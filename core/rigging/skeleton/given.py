@@ -121,6 +121,34 @@ def given_poses(rig: Rig, skeleton: GivenSkeleton) -> tuple[F64, F64]:
     )
 
 
+def skeleton_in_frames(rig: Rig, skeleton: GivenSkeleton, frame_count: int) -> GivenSkeleton:
+    """The skeleton a rig was built on, with the rig's own poses in frames beyond those it has.
+
+    Joints that the rig has not follow the one above them; frames without a pose stand as the rig at rest.
+
+    Parameters
+    ----------
+    rig : with ``joint_bind``; skeleton : in the first frames of the capture; frame_count : of all
+    """
+    assert rig.joint_bind is not None
+    first, places = skeleton.frame_count, {name: joint for joint, name in enumerate(rig.joint_names)}
+    motions = np.tile(np.eye(3, 4), (frame_count - first, rig.joint_count, 1, 1))
+    more = rig.frames >= first
+    motions[rig.frames[more] - first] = joint_transforms(
+        rig.joint_parents, rig.joint_positions, rig.joint_rotations[more], rig.root_translations[more]
+    )
+    mats = np.asarray(affine_multiply(motions, rig.joint_bind), np.float64)
+    followed: list[int] = []
+    for name, parent in zip(skeleton.names, skeleton.parents.tolist(), strict=True):
+        followed.append(places.get(name, followed[parent] if parent >= 0 else 0))
+    return GivenSkeleton(
+        skeleton.names,
+        skeleton.parents,
+        skeleton.rest,
+        np.concatenate([skeleton.joint_mats, mats[:, followed]]),
+    )
+
+
 def _rigid(given: GivenSkeleton) -> F64:
     """Transforms (F, J, 3, 4) without scale and shear that take each joint where the given ones do."""
     rotations = kabsch(np.swapaxes(given.joint_mats[..., :3], -1, -2))
