@@ -124,9 +124,9 @@ def _moved(known: dict[int, JointBone], learned: dict[int, F64], lengths: dict[i
     ratio = np.array([bone.length for bone in known.values()]) / np.maximum(long, 1e-12)
     size = 1e-12 + np.ptp(before[:, :3, 3], axis=0).max() + long.max()
     off = np.abs(after - before)
-    still = (off[:, :3, :3].max(axis=(1, 2)) < 1e-3) & (off[:, :3, 3].max(axis=1) < TOLERANCE * size)
-    still &= np.abs(ratio - 1) < 1e-3
+    placed = off[:, :3, 3].max(axis=1) < TOLERANCE * size
+    still = placed & (off[:, :3, :3].max(axis=(1, 2)) < 1e-3) & (np.abs(ratio - 1) < 1e-3)
     applied = None if still.all() else fit_similarity(before, after)
     if applied is not None and np.abs(ratio / np.cbrt(np.linalg.det(applied[:3, :3])) - 1).max() < 1e-3:
         return 0
-    return int((~still).sum())
+    return int((~placed).sum() or (~still).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import RigError
 from .rig import Rig
-from .skeleton.tree import KinematicTree, parents_first
+from .skeleton.tree import KinematicTree
 
 F64 = NDArray[np.float64]
 UNMOVED = 1e-5  # of the rest pose's box diagonal: joints that are off by less stand where they stood
@@ -46,7 +47,9 @@ class EditedSkeleton:
         origins: Sequence[int] | NDArray[np.integer],
         ends: Sequence[bool] | NDArray[np.bool_] | None = None,
     ) -> EditedSkeleton:
-        """Return the skeleton, parents before children; joints that hardly moved are put where they were.
+        """Return the skeleton, parents before children, else in the rig's order and new joints last.
+
+        Joints that hardly moved are put where they were.
 
         Parameters
         ----------
@@ -67,7 +70,7 @@ class EditedSkeleton:
         size = float(np.linalg.norm(np.ptp(rig.rest, axis=0))) or 1.0
         still = np.abs(places[kept] - before).max(axis=1) <= UNMOVED * size
         places[kept[still]] = before[still]
-        order = parents_first(parents)
+        order = _order(parents, origins)
         rank = np.argsort(order)
         return cls(
             tuple(str(names[j]) for j in order),
@@ -132,6 +135,23 @@ class SkeletonEdits:
         bereft = successors[bereft]
         beside[bereft[bereft >= 0]] = True
         return cls(~kept, moved, hung, renamed, successors < 0, beside)
+
+
+def _order(parents: NDArray[np.int32], origins: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Joints (J,), parents before children (Kahn 1962), else by origin, and new ones as they come."""
+    children: list[list[int]] = [[] for _ in parents]
+    for joint, parent in enumerate(parents.tolist()):
+        if parent >= 0:
+            children[parent].append(joint)
+    late = np.iinfo(np.int32).max
+    rank = [(int(origin) if origin >= 0 else late, joint) for joint, origin in enumerate(origins.tolist())]
+    ready, order = [rank[joint] for joint in np.flatnonzero(parents < 0)], []
+    while ready:
+        joint = heapq.heappop(ready)[1]
+        order.append(joint)
+        for child in children[joint]:
+            heapq.heappush(ready, rank[child])
+    return np.array(order, np.intp)
 
 
 def _ends(rig: Rig, parents: NDArray[np.int32], origins: NDArray[np.int32]) -> NDArray[np.bool_]:

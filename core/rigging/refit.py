@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..progress import Progress, no_progress
+from ..rotations import normalize_quaternions
 from .build import RigReport
 from .edited_skeleton import EditedSkeleton, SkeletonEdits
 from .refit_binding import Binding, final_affinity, first_bindings
@@ -212,7 +213,7 @@ def _kept_signs(task: _Task, quaternions: F64) -> F64:
     kept = np.flatnonzero(task.edited.origins >= 0)
     before = task.rig.joint_rotations[:, task.edited.origins[kept]]
     now = quaternions[:, kept]
-    alike = (now * before).sum(axis=-1, keepdims=True)  # (F, J, 1)
+    alike = (now * normalize_quaternions(before)).sum(axis=-1, keepdims=True)  # (F, J, 1)
     same = (np.abs(alike) > 1 - 1e-12).all(axis=0, keepdims=True)
     quaternions[:, kept] = np.where(same, before, np.where(alike.sum(axis=0) < 0, -now, now))
     return quaternions

@@ -6,9 +6,11 @@ import bpy
 import pytest
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
+from gaussianimate.core.motion.learned import learn_motion
 from gaussianimate.gaussianimate_addon import job as jobs
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.drawer.viewport import DRAWER, Drawer
+from gaussianimate.gaussianimate_addon.motion_store import store_motion
 from gaussianimate.gaussianimate_addon.motion_switch import remember_replay
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
 
@@ -205,3 +207,19 @@ def test_menu_entries_and_file_handler(addon):
     handler = bpy.types.GAUSSIANIMATE_FH_capture
     assert handler.bl_import_operator == "gaussianimate.import_capture"
     assert ".ply" in handler.bl_file_extensions.split(";")
+
+
+def test_edited_joints_are_told_and_refitted_by_a_button(capture):
+    object, rig = capture
+    armature = apply_rig(bpy.context, object, rig, make_skin_of(rig))
+    bpy.context.view_layer.objects.active = armature
+    assert "Refit Skeleton" not in draw("rig").buttons  # nothing was learned to be solved again
+    store_motion(armature, learn_motion(rig))
+    assert "Refit Skeleton" in draw("rig").buttons and "edit the bones in Edit Mode" in said("rig")
+    bpy.ops.object.mode_set(mode="EDIT")
+    armature.data.edit_bones["joint_2"].head.x += 0.3
+    assert "(1 moved)" in said("rig")  # while they are edited
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert "(1 moved)" in said("rig")
+    bpy.ops.gaussianimate.refit_skeleton()
+    assert "were edited" not in said("rig") and "error of the skeleton alone" in said("rig")

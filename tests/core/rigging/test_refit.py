@@ -240,6 +240,14 @@ def test_joints_come_in_any_order_and_hardly_moved_ones_have_not_moved(rig):
     assert not SkeletonEdits.of(rig, edited).changed.any()
 
 
+def test_joints_keep_the_order_of_the_rig(rig):
+    forked = replace(rig, joint_parents=np.array([-1, 0, 1, 2, 0], np.int32))
+    names, parents, places, origins = inserted(forked, 0, 1, [0.5, 0, 0])
+    assert EditedSkeleton.make(forked, *unchanged(forked)).names == forked.joint_names
+    more = EditedSkeleton.make(forked, names, parents, places, origins)
+    assert more.names == ("j0", "end", "new", "j1", "j2", "j3")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
