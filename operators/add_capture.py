@@ -212,8 +212,9 @@ files, or select a capture object beside the rigged one"""
         report = result.refined.report
         other = next((o for o in bpy.data.objects if o.session_uid == self._other), None)
         if other is not None and self.hide_source:
-            other.hide_set(True)
             other.hide_render = True
+            if other.name in context.view_layer.objects:
+                other.hide_set(True)
         summary, *figures = report.sentences()
         lines = [f"{summary}.", *(f"{line[0].upper()}{line[1:]}." for line in figures), *report.notes, *said]
         object_notes(object).rig_notes = "\n".join(lines)

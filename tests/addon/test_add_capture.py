@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 import pytest
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
+from test_panels import draw, said
 
 from gaussianimate.core.formats.mesh_splats import mesh_samples, mesh_to_splats
 from gaussianimate.core.motion.learned import learn_motion
@@ -150,6 +151,17 @@ def test_what_is_the_users_own_stays(scene):
     assert new.collections[0].name == "Skeleton"
     skin = indexed_bones(armature, SKIN_BONE)
     assert [bone[SKIN_BONE] for bone in skin] == list(range(len(skin)))
+
+
+def test_the_panel_offers_files_or_the_selected_capture_and_says_what_it_bought(scene):
+    _, _, other = scene
+    other.select_set(False)
+    assert draw("rig").buttons["Add Capture"].source == ""
+    other.select_set(True)
+    button = draw("rig").buttons[f"Add '{other.name}'"]
+    assert button.source == other.name
+    ops.add_capture(source=button.source, max_bones=6)
+    assert "3 to 4 joints" in said("rig") and "by the skeleton alone" in said("rig")
 
 
 def test_a_second_addition_goes_on_from_the_first(scene):
