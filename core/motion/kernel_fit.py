@@ -81,7 +81,7 @@ def fit_model(
         np.float32(scale) * rational_quadratic(squared_distances(centres, centres), shape) + lines @ lines.T
     )
     gram = gram.astype(np.float64)
-    _add_noise(gram, noise + FLOOR, clips[rows], times[rows] / layout.tick)
+    add_noise(gram, noise + FLOOR, clips[rows], times[rows] / layout.tick)
     blend = np.linalg.solve(gram, (targets[rows] - mean).astype(np.float64)).astype(np.float32)
     linear = (straight[:, None] * (lines.T @ blend)).astype(np.float32)
     return KernelModel(layout, scaling, values, nonlinear, centres, blend, linear, mean, shape, scale, error)
@@ -98,7 +98,7 @@ def _scaling(keys: F32, groups: NDArray[np.intp]) -> KeyScaling:
     return KeyScaling(means, scales, groups.astype(np.int32), (HEADROOM * longest).astype(np.float32))
 
 
-def _add_noise(gram: F64, noise: float, clips: NDArray[np.integer], ticks: F64) -> None:
+def add_noise(gram: F64, noise: float, clips: NDArray[np.integer], ticks: F64) -> None:
     """Add noise of this variance, correlated within clips (F,) by time (F,), to a matrix (F, F) in place."""
     names = np.unique(clips)
     lasting = CORRELATED * noise * float(np.interp(len(names), (FEW, MANY), (1.0, 0.0)))

@@ -12,6 +12,7 @@ from gaussianimate.core.motion.database import Residuals, bone_transforms, exten
 from gaussianimate.core.motion.kernel_fit import fit_kernel
 from gaussianimate.core.motion.match import match_motion
 from gaussianimate.core.motion.so3 import geodesic_distance, quaternion_exp
+from gaussianimate.core.rotations import quaternion_multiply
 
 CLIPS = 12
 
@@ -101,8 +102,12 @@ def test_with_few_clips_it_is_the_match(puppet, swaying):
     base = swaying.database(puppet, range(LEAST_CLIPS - 1), frames=30)
     auto = AutoPredictor.of(base)
     assert auto.kernel is None
-    pose = swaying.motion(3, frames=30)
-    np.testing.assert_allclose(auto.predict(*pose).offsets, match_motion(base, pose[0]).offsets, atol=1e-9)
+    turns, root = swaying.motion(2, frames=30)
+    turns = quaternion_multiply(turns, quaternion_exp(np.full((7, 3), np.radians(3))))
+    assert 0.01 < coverage(base, turns).overall.max() < KNOWN
+    np.testing.assert_allclose(
+        auto.predict(turns, root).offsets, match_motion(base, turns).offsets, atol=1e-9
+    )
 
 
 def test_with_enough_clips_it_fits_a_kernel(puppet, swaying):

@@ -8,7 +8,7 @@ import pytest
 from gaussianimate.core.errors import RigError
 from gaussianimate.core.motion.database import Residuals
 from gaussianimate.core.motion.kernel import KernelModel
-from gaussianimate.core.motion.kernel_fit import fit_kernel
+from gaussianimate.core.motion.kernel_fit import CORRELATED, LASTING, add_noise, fit_kernel
 from gaussianimate.core.motion.keys import (
     key_groups,
     mirrored_joints,
@@ -272,23 +272,12 @@ def test_projection_undoes_embedding(base):
     assert apart(space.project(space.embed(base.residuals)), base.residuals) < 2e-3
 
 
-def test_noise_that_lasts_is_not_taken_for_motion(puppet, swaying, base):
-    """A clip that lies aside as a whole pulls answers less than if its frames were independent."""
-    rows = np.flatnonzero(base.clips == 3)
-    aside = base.residual_offsets.copy()
-    aside[rows] += np.float32([0.05, 0, 0])
-    shifted = replace(base, residual_offsets=aside)
-    pose = base.rotations[rows], base.root_translations[rows], base.fps
-    clean = fit_kernel(base, steps=2).predict(*pose).offsets
-    pulled = fit_kernel(shifted, steps=2)
-    independent = _with_independent_noise(shifted)
-    lasting, fleeting = (
-        np.abs(model.predict(*pose).offsets - clean).mean() for model in (pulled, independent)
-    )
-    assert lasting < 0.9 * fleeting
-
-
-def _with_independent_noise(base):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gaussianimate.core.motion.kernel_fit.CORRELATED", 0.0)
-        return fit_kernel(base, steps=2)
+@pytest.mark.parametrize(("clips", "lasting"), [(3, CORRELATED), (30, CORRELATED / 2), (40, 0.0)])
+def test_noise_of_few_clips_lasts_within_a_clip(clips, lasting):
+    names, ticks = np.repeat(np.arange(clips), 5), np.tile(np.arange(5.0), clips)
+    gram = np.zeros((5 * clips, 5 * clips))
+    add_noise(gram, 0.1, names, ticks)
+    np.testing.assert_allclose(np.diag(gram), 0.1)
+    assert not gram[names[:, None] != names].any()
+    np.testing.assert_allclose(gram[0, 1:5], 0.1 * lasting * np.exp(-0.5 * (ticks[1:5] / LASTING) ** 2))
+    assert np.linalg.eigvalsh(gram).min() > 0
