@@ -85,7 +85,7 @@ class GAUSSIANIMATE_PT_retarget(SubPanel, bpy.types.Panel):
         if settings.source is None:
             wrapped(context, layout, "Choose the armature whose motion is wanted", "INFO")
             return
-        button = layout.operator(GAUSSIANIMATE_OT_suggest_bone_map.bl_idname, icon="AUTO")
+        button = layout.operator(GAUSSIANIMATE_OT_suggest_bone_map.bl_idname, icon="VIEWZOOM")
         button.source = settings.source.name
         if len(settings.bones):
             layout.template_list(

@@ -93,7 +93,8 @@ SIDES = {"l": "L", "left": "L", "lft": "L", "r": "R", "right": "R", "rgt": "R"}
 LIMBS = ("arm", "leg")
 FINGERS = ("thumb", "index", "pointer", "middle", "ring", "pinky", "little", "finger")
 ALONG = {"leg": ("thigh", "shin", "foot", "toes"), "arm": ("upperarm", "forearm", "hand")}
-TELLING = 0.3  # of a skeleton's names: where fewer tell something, none is believed
+# Where a smaller share of the names tells something, and of fewer parts of the body, none is believed.
+TELLING, PARTS = 0.3, 8
 # Chains that rigs divide as they like; of others the first bone is the limb, further ones are segments of it.
 ALONG_TRUNK = ("spine", "torso", "neck", "tail")
 TRUNK = ("root", "hips", "spine", "chest", "neck", "head")
@@ -144,7 +145,9 @@ def _longest_word(joined: str) -> str:
 def read_names(skeleton: RestSkeleton) -> list[BoneName]:
     """Read the names of a skeleton's bones, what they leave open decided by the others and by the tree."""
     names = [read_name(name) for name in skeleton.names]
-    if sum(bool(name.roles) for name in names) < TELLING * len(names):
+    telling = [name for name in names if name.roles]
+    parts = {(name.word, name.side) for name in telling}
+    if len(telling) < TELLING * len(names) and len(parts) < PARTS:
         return [BoneName(helper=name.helper) for name in names]
     above = skeleton.ancestry()
     names = _number(names, above)

@@ -20,6 +20,7 @@ NAMES = 0.75  # share of names in the likeness of two bones whose names tell som
 LEAST = 0.35  # likeness below which no source bone is suggested
 AHEAD = 0.25  # lead over the next best source bone that makes a suggestion sure
 WHOLE = 0.9  # part of a body that finds its like where bodies are built alike
+ROUNDS = 40  # of giving pairs up and pairing anew
 SURE = 0.7  # likeness of names that says more than the trees do
 FACING = 0.15  # by which the likeness of bodies counts more where their feet point the same way
 UPRIGHT, STANDS_SO = 0.3, 0.03  # by which the likeness of bodies counts more as they stand in the scene
@@ -94,22 +95,34 @@ def _assign(
     from scipy.optimize import linear_sum_assignment
 
     gain = np.maximum(likeness - LEAST, 0)
-    while True:
+    useful = np.flatnonzero(gain.max(axis=0) > 0)  # of rigs with hundreds of bones few
+    gain, chosen = gain[:, useful], np.full(len(likeness), -1)
+    for _ in range(ROUNDS):
         rows, columns = linear_sum_assignment(gain, maximize=True)
         worth = gain[rows, columns]
         rows, columns, worth = rows[worth > 0], columns[worth > 0], worth[worth > 0]
-        wrong = above[np.ix_(rows, rows)] != source_above[np.ix_(columns, columns)]
-        wrong |= wrong.T
-        firm = sure[rows, columns]
-        wrong &= ~(firm[:, None] & firm)
-        if not wrong.any():
+        sources = useful[columns]
+        wrong = above[np.ix_(rows, rows)] != source_above[np.ix_(sources, sources)]
+        firm = sure[rows, sources]
+        kept = _agreeing((wrong | wrong.T) & ~(firm[:, None] & firm), worth)
+        chosen[:] = -1
+        chosen[rows[kept]] = sources[kept]
+        if kept.all():
             break
+        gain[rows[~kept], columns[~kept]] = 0
+    return chosen
+
+
+def _agreeing(wrong: NDArray[np.bool_], worth: F64) -> NDArray[np.bool_]:
+    """Return which pairs (P,) are left once those that most contradict others (``wrong``) are given up."""
+    kept = np.ones(len(worth), bool)
+    wrong = wrong.copy()
+    while wrong.any():
         against = wrong @ worth - worth  # what giving the pair up would save, less what it is worth itself
         worst = int(np.argmax(np.where(wrong.any(axis=0), against, -np.inf)))
-        gain[rows[worst], columns[worst]] = 0
-    chosen = np.full(len(likeness), -1)
-    chosen[rows] = columns
-    return chosen
+        kept[worst] = False
+        wrong[worst] = wrong[:, worst] = False
+    return kept
 
 
 def _suggestion(likeness: F64, source: int, source_order: NDArray[np.intp], trust: float) -> BoneSuggestion:

@@ -184,3 +184,15 @@ def test_a_chain_that_lies_flat_is_mapped_on_its_like():
     target = RestSkeleton.make([f"joint_{i}" for i in range(4)], [-1, 0, 1, 2], heads)
     source = RestSkeleton.make(["p", "q", "r", "s"], [-1, 0, 1, 2], 5 * heads + 1)
     assert [each.source for each in suggest_bone_map(target, source)] == [0, 1, 2, 3]
+
+
+def test_hundreds_of_other_bones_do_not_hide_a_body():
+    """Hair and skirts hang on many game characters; names count though most tell nothing."""
+    human, rng = upright("human"), np.random.default_rng(0)
+    count, more = len(human), 300
+    parents = [*human.parents.tolist(), *rng.integers(0, count, more).tolist()]
+    strands = human.heads[parents[count:]] + rng.normal(scale=0.1, size=(more, 3))
+    names = [*human.names, *(f"strand_{i}" for i in range(more))]
+    source = RestSkeleton.make(names, parents, np.vstack([human.heads, strands]), world=human.world)
+    found = suggest_bone_map(human, source)
+    assert [each.source for each in found] == list(range(count))
