@@ -38,6 +38,7 @@ bench: $(VENV)/.ready-dev ## Time every stage, as ratios in one run (BENCH="impo
 evaluate: $(VENV)/.ready-dev ## Answer held-out poses by every method (CAPTURES="a.npz ...")
 	$(BIN)/python benchmarks/evaluate.py $(CAPTURES) $(EVALUATE_ARGS)
 	$(BIN)/python benchmarks/motion_sweeps.py $(firstword $(CAPTURES)) --plots docs/images
+	$(BIN)/python benchmarks/skeleton_sweeps.py $(lastword $(CAPTURES)) --plots docs/images
 
 lint: $(VENV)/.ready-dev ## Check style and types
 	$(BIN)/ruff check .
