@@ -26,7 +26,7 @@ sys.modules.setdefault("gaussianimate", import_module(driver.PACKAGE))  # as the
 new_pose = import_module("new_pose")
 
 RIGGED = driver.OUT / "secondary.blend"
-SPLATS = 30_000
+SPLATS = 12_000
 
 
 def ours(name):
@@ -78,7 +78,7 @@ def build():
     yield from wait_until(idle, 120, "the import")
     yield 0.5
     call(bpy.ops.gaussianimate.build_rig, "INVOKE_DEFAULT")
-    yield from wait_until(idle, 500, "the rig")
+    yield from wait_until(idle, 800, "the rig")
     yield 1.0
     bpy.ops.wm.save_as_mainfile(filepath=str(RIGGED))
 
@@ -105,6 +105,17 @@ def limb():
     """Return the bone nearest to the body of the limb that reaches furthest sideways."""
     bones = [armature().pose.bones[b.name] for b in armature().data.collections["Skeleton"].bones]
     return new_pose._limb(armature(), bones, Vector((1.0, 0, 0)))[0]
+
+
+def scroll_down():
+    """Turn the wheel over the sidebar until the panels below show."""
+    area = view()["area"]
+    sidebar = next(region for region in area.regions if region.type == "UI")
+    x, y = sidebar.x + sidebar.width // 2, sidebar.y + sidebar.height // 2
+    move(x, y)
+    for _ in range(30):
+        view()["window"].event_simulate("WHEELDOWNMOUSE", "PRESS", x=int(x), y=int(y))
+        yield 0.05
 
 
 def move(x, y):
@@ -148,8 +159,9 @@ def script():
     yield 2.0
     yield from driver.show_tab()
     call(bpy.ops.gaussianimate.set_motion, motion="POSE")
-    scene = bpy.context.scene
+    call(bpy.ops.gaussianimate.set_display, display="DRAWER")
     look()
+    yield from scroll_down()
     yield 2.0
     assert armature().gaussianimate.secondary_motion == "LIVE" and not state().failures
     rest = skin()
@@ -181,6 +193,7 @@ def script():
     yield 0.5
 
     # A motion is keyed and played.
+    scene = bpy.context.scene  # references do not outlive an undo
     new_pose.key_new_pose(armature(), 1, 20)
     scene.frame_start, scene.frame_end = 1, 20
     found = {}
@@ -209,12 +222,15 @@ def script():
 
     # The same pose, live and rigid.
     scene.frame_set(20)
+    space = view()["area"].spaces.active
+    space.overlay.show_overlays = space.show_gizmo = False
     yield 1.5
     driver.picture("secondary_live")
     call(bpy.ops.gaussianimate.set_secondary_motion, mode="OFF")
     yield 1.5
     assert np.abs(skin()[:, :3]).max() < 1e-6
     driver.picture("secondary_rigid")
+    space.overlay.show_overlays = space.show_gizmo = True
     armature().gaussianimate.colour_bones = True
     yield 1.5
     driver.picture("secondary_colours")
@@ -234,6 +250,7 @@ def script():
     print("bake against live", np.abs(skin() - found[12]).max(), flush=True)
     call(bpy.ops.ed.undo)
     yield 0.5
+    print("undone", flush=True)
     assert armature().gaussianimate.secondary_motion == "LIVE"
     assert not state().failures, state().failures
 
