@@ -30,8 +30,9 @@ Origins = NDArray[np.int32]
 ALIKE = 1.25  # new frames replayed worse than old ones by no more than this factor show nothing new, ...
 LITTLE_BONES = 2e-4  # ... nor do those replayed to within this, of the box diagonal, by the outer bones
 LITTLE_JOINTS = 2e-3  # ... or this, by the joints alone
-FEWER = 2  # joints less, or ...
-BETTER = 0.6  # ... this share of the error make a skeleton found anew clearly better than a grown one
+# A skeleton found anew is clearly better than a grown one with so many joints less at about its error, so
+# many more at less, or with this share of its error.
+FEWER, BETTER = 2, 0.6
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def refine_rig(
     with clock("ssdr"):
         after, bone_origins = _with_more_bones(before, options.max_bones, progress)
     with clock("joints"):
-        after, joint_origins = _with_more_joints(after, capture, options, clock, progress)
+        anew = after is not before
+        after, joint_origins = _with_more_joints(after, anew, capture, options, clock, progress)
     after.rig.check()
     gone = np.setdiff1d(np.arange(rig.joint_count), joint_origins)
     gone = gone[np.isin(gone, rig.joint_parents)]
@@ -176,23 +178,31 @@ def _bound(posed: PosedRig, affinity: F64, free: NDArray[np.bool_]) -> Rig:
 
 
 def _with_more_joints(
-    posed: PosedRig, capture: Capture, options: RefineOptions, clock: Clock, progress: Progress
+    posed: PosedRig,
+    new_bones: bool,
+    capture: Capture,
+    options: RefineOptions,
+    clock: Clock,
+    progress: Progress,
 ) -> tuple[PosedRig, Origins]:
     """Joints added where the new frames need them.
 
-    Where it takes new ones, a skeleton found anew in all frames is looked at too: what a first capture hung
-    on the wrong limb no growing mends.
+    Where these need joints or had outer bones fitted anew, a skeleton found anew in all frames is looked at
+    too: what a first capture hung on the wrong limb no growing mends.
     """
     rig = posed.rig
-    needed = options.new_joints and rig.joint_bind is None and rig.bone_count > 1
-    if not needed or not _shows_new(posed, posed.joint_errors(), LITTLE_JOINTS):
-        return posed, np.arange(rig.joint_count, dtype=np.int32)
+    same = posed, np.arange(rig.joint_count, dtype=np.int32)
+    if not options.new_joints or rig.joint_bind is not None or rig.bone_count == 1:
+        return same
+    needed = _shows_new(posed, posed.joint_errors(), LITTLE_JOINTS)
+    if not needed and (options.keep_joints or not new_bones):
+        return same
     known, skin = _skeleton_of(posed), posed.skin
     surface = rest_surface(capture, rig.canonical_frame, progress)
-    grown = None
-    if rig.joint_count > 1:
+    grown = known if rig.joint_count > 1 else None
+    if grown is not None and needed:
         grown = grow_skeleton(known, posed.stats, surface, rig.rest, skin, ~posed.new, progress)
-        if options.keep_joints or (grown.origins >= 0).all():
+        if options.keep_joints or ((grown.origins >= 0).all() and not new_bones):
             return _with_skeleton(posed, grown), grown.origins
     found = extract_skeleton(
         capture,
@@ -221,14 +231,18 @@ def _with_more_joints(
 
 
 def _clearly_better(posed: PosedRig, anew: PosedSkeleton, grown: PosedSkeleton) -> bool:
-    """Whether a skeleton found anew is worth the joints it lacks: it has fewer, or much less error."""
+    """Whether a skeleton found anew is worth the joints it lacks: see `FEWER`, `BETTER`."""
     errors = []
     for skeleton in (anew, grown):
         trial = _with_skeleton(posed, skeleton)
         errors.append(trial.rms(trial.joint_errors()))
-    fewer = len(grown.tree) - len(anew.tree)
+    fewer = int((grown.tree.child_counts > 0).sum() - (anew.tree.child_counts > 0).sum())
     poor = errors[1] > LITTLE_JOINTS * posed.stats.scale
-    return (fewer >= FEWER and errors[0] < ALIKE * errors[1]) or (poor and errors[0] < BETTER * errors[1])
+    return (
+        (fewer >= FEWER and errors[0] < ALIKE * errors[1])
+        or (fewer <= -FEWER and errors[0] < errors[1])
+        or (poor and errors[0] < BETTER * errors[1])
+    )
 
 
 def _with_skeleton(posed: PosedRig, skeleton: PosedSkeleton) -> PosedRig:
