@@ -104,7 +104,7 @@ class Band:
         cell = self._line(y, 1)
         cell *= self.counts[0] + 2
         cell += self._line(x, 0)
-        return self.states[cell], cell
+        return self.states.take(cell), cell
 
     def _line(self, x: Floats, axis: int) -> NDArray[np.int32]:
         """Return the column or row of cells coordinates (N,) lie in; 0 and the last are the border."""
@@ -115,4 +115,4 @@ class Band:
 
     def near(self, cell: NDArray[np.int32]) -> Near | None:
         """Return the pieces near to points partly selected, by their cells; None if there is one piece."""
-        return None if self._cells is None else self._cells.at(self._slots[cell])
+        return None if self._cells is None else self._cells.at(self._slots.take(cell))

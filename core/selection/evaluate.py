@@ -32,7 +32,7 @@ class LayerField:
         state, cell = self.band.sort(at.x, at.y)
         fade = (state == FULL).astype(at.x.dtype)
         rows = np.flatnonzero(state == PARTLY)
-        fade[rows], slope = self._measure(at.take(rows), cell[rows], gradients)
+        fade[rows], slope = self._measure(at.take(rows), cell.take(rows), gradients)
         selected = Selected(fade, rows, slope)
         return selected if self.layer.front is None else self._keep_to_front(selected, points, at, gradients)
 

@@ -33,7 +33,7 @@ class Projected(NamedTuple):
     def take(self, rows: NDArray[np.intp]) -> Projected:
         """Return the given points, all of which are seen."""
         seen = np.broadcast_to(np.True_, len(rows))
-        return Projected(self.x[rows], self.y[rows], self.w[rows], seen)
+        return Projected(self.x.take(rows), self.y.take(rows), self.w.take(rows), seen)
 
 
 @dataclass(frozen=True)

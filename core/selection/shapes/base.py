@@ -49,7 +49,7 @@ class Near:
 
     def at(self, rows: Ints) -> Near:
         """Return the same for other points, each in the cell of one of these."""
-        return replace(self, cell=self.cell[rows])
+        return replace(self, cell=self.cell.take(rows))
 
 
 class Shape(Protocol):

@@ -63,9 +63,9 @@ class Lasso:
         """Return the distance to the nearest edge, negative inside."""
         if not len(self.edges):
             return Distance(np.full_like(x, np.inf), np.zeros_like(x), np.zeros_like(x))
-        table = self._segments.astype(x.dtype)
+        table = np.ascontiguousarray(self._segments.T, dtype=x.dtype)
         piece = nearest_piece(x, y, table, near, lambda px, py, edge: _squared(px, py, edge)[0])
-        squared, ex, ey = _squared(x, y, table[piece].T)
+        squared, ex, ey = _squared(x, y, table.take(piece, axis=1))
         inside = self._odd(x, y) if near is None else self._inside(x, y, near, table)
         value = np.sqrt(squared)
         np.negative(value, out=value, where=inside)
@@ -107,18 +107,18 @@ class Lasso:
         The way goes along the y axis, then along the x axis. Both legs take the same side of an edge for
         the corner between them, so that rounding there cannot count an edge once instead of twice.
         """
-        inside = near.inside[near.cell]
-        rows = np.flatnonzero(near.crossed[near.cell])
+        inside = near.inside.take(near.cell)
+        rows = np.flatnonzero(near.crossed.take(near.cell))
         middle_x, middle_y = near.x.astype(x.dtype), near.y.astype(x.dtype)
         for slot in near.pieces.T:
-            piece = slot[near.cell[rows]]
+            piece = slot.take(near.cell.take(rows))
             some = np.flatnonzero(piece >= 0)
-            rows, piece = rows[some], piece[some]
+            rows, piece = rows.take(some), piece.take(some)
             if not len(rows):
                 break
-            cell = near.cell[rows]
-            px, py, cx, cy = x[rows], y[rows], middle_x[cell], middle_y[cell]
-            ax, ay, dx, dy, _ = table[piece].T
+            cell = near.cell.take(rows)
+            px, py, cx, cy = x.take(rows), y.take(rows), middle_x.take(cell), middle_y.take(cell)
+            ax, ay, dx, dy, _ = table.take(piece, axis=1)
             bx, by = ax + dx, ay + dy
             corner = dx * (py - ay) > dy * (cx - ax)
             along_x = ((ay > py) != (by > py)) & ((dx * (py - ay) > dy * (px - ax)) != corner)

@@ -57,11 +57,11 @@ class Stroke:
         """Return the least of the distances to the cones."""
         if self.bounds is None:
             return Distance(np.full_like(x, np.inf), np.zeros_like(x), np.zeros_like(x))
-        table = self._cones.astype(x.dtype)
+        table = np.ascontiguousarray(self._cones.T, dtype=x.dtype)
         piece = nearest_piece(x, y, table, near, _cone)
         if not normals:
-            return Distance(_cone(x, y, table[piece].T))
-        return _cone_and_normal(x, y, table[piece].T)
+            return Distance(_cone(x, y, table.take(piece, axis=1)))
+        return _cone_and_normal(x, y, table.take(piece, axis=1))
 
     @cached_property
     def _cones(self) -> F64:
