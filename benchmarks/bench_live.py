@@ -1,10 +1,10 @@
 """Time of answering a pose live in Blender: reading it with its history, predicting, writing the skin bones.
 
-Run: ``python benchmarks/bench_live.py [RIG.npz ...] [--runs 200]``, rigs as ``python -m gaussianimate rig`` writes
-them; without one, a body of 20 joints and 50 skin bones with 2,600 captured frames. Prints the median and the
-slowest twentieth in milliseconds, by phase, for playback (the history comes from F-curves) and for dragging a
-bone. "In all" is what an update takes longer with the answer than without, second pass included. Set
-OPENBLAS_NUM_THREADS to the number of cores meant.
+Run: ``python benchmarks/bench_live.py [RIG.npz ...] [--runs 200]``, rigs as ``python -m gaussianimate rig``
+writes them; without one, a body of 20 joints and 50 skin bones with 2,600 captured frames. Prints the median
+and the slowest twentieth in milliseconds, by phase, for playback (the history comes from F-curves) and for
+dragging a bone. "In all" is what an update takes longer with the answer than without, second pass included.
+Set OPENBLAS_NUM_THREADS to the number of cores meant.
 """
 
 from __future__ import annotations
