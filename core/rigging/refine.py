@@ -30,8 +30,8 @@ Origins = NDArray[np.int32]
 ALIKE = 1.25  # new frames replayed worse than old ones by no more than this factor show nothing new, ...
 LITTLE_BONES = 2e-4  # ... nor do those replayed to within this, of the box diagonal, by the outer bones
 LITTLE_JOINTS = 2e-3  # ... or this, by the joints alone
-# A skeleton found anew is clearly better than a grown one with so many joints less at about its error, so
-# many more at less, or with this share of its error.
+# A skeleton found anew is clearly better than the old one with so many joints more and less error, so many
+# less where that had to grow and about its error, or with this share of its error.
 FEWER, BETTER = 2, 0.6
 
 
@@ -239,7 +239,7 @@ def _clearly_better(posed: PosedRig, anew: PosedSkeleton, grown: PosedSkeleton) 
     fewer = int((grown.tree.child_counts > 0).sum() - (anew.tree.child_counts > 0).sum())
     poor = errors[1] > LITTLE_JOINTS * posed.stats.scale
     return (
-        (fewer >= FEWER and errors[0] < ALIKE * errors[1])
+        (fewer >= FEWER and (grown.origins < 0).any() and errors[0] < ALIKE * errors[1])
         or (fewer <= -FEWER and errors[0] < errors[1])
         or (poor and errors[0] < BETTER * errors[1])
     )
