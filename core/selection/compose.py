@@ -75,7 +75,8 @@ def _compose_gradients(
         factor = strength * weights[rows]
     else:
         factor = -strength if operation == "subtract" else strength
-    if operation == "replace":
-        gradients[:, rows] = slope * factor
-    else:
-        gradients[:, rows] += slope * factor
+    for gradient, change in zip(gradients, slope * factor, strict=True):  # by rows, which lie side by side
+        if operation == "replace":
+            gradient[rows] = change
+        else:
+            gradient[rows] += change
