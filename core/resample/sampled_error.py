@@ -38,7 +38,8 @@ def even_normals(count: int) -> F64:
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    return ndtri(np.clip(qmc.Sobol(3, scramble=True, seed=1).random(count), 1e-9, 1 - 1e-9))
+    sobol = qmc.Sobol(3, scramble=True, seed=1)  # pyright: ignore[reportCallIssue]  ("rng" since SciPy 1.15)
+    return ndtri(np.clip(sobol.random(count), 1e-9, 1 - 1e-9))
 
 
 def residuals(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +19,30 @@ if TYPE_CHECKING:
 CHUNK = 4096
 
 
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Where the splats nearest to a place are looked up, among those whose position is finite."""
+
+    tree: KDTree
+    rows: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, positions: NDArray[np.floating]) -> Neighbours:
+        """Return the neighbours of positions (N, 3)."""
+        from scipy.spatial import KDTree
+
+        rows = np.flatnonzero(np.isfinite(positions).all(axis=1))
+        places = np.asarray(positions[rows], np.float64)
+        return cls(KDTree(places, balanced_tree=False, compact_nodes=False), rows)
+
+
 def weight_hessians(
     positions: NDArray[np.floating],
     skin: Skin,
     rows: NDArray[np.integer],
-    neighbours: int = 12,
+    neighbours: Neighbours | None = None,
+    count: int = 12,
     chunk: int = CHUNK,
-    tree: KDTree | None = None,
     progress: Progress = no_progress,
 ) -> NDArray[np.float32]:
     """Estimate the Hessians of normalised weights at some splats.
@@ -37,40 +55,35 @@ def weight_hessians(
     ----------
     positions : (N, 3), skin : N rows
     rows : (R,) splats
-    neighbours : nearest splats used
+    neighbours : of the positions, where they are there already
+    count : nearest splats used
     chunk : splats worked on at once
-    tree : of the positions, where there is one already (`nearest_tree`)
     progress : told of every chunk
 
     Returns
     -------
     (R, K, 3, 3), 1/m^2; 0 where fewer than two places exist
     """
-    places = np.asarray(positions, np.float64)
     hessians = np.zeros((len(rows), skin.influences, 3, 3), np.float32)
-    count = min(neighbours + 1, len(places))
-    if count < 2 or not len(rows):
+    known = np.flatnonzero(np.isfinite(positions[rows]).all(axis=1))
+    neighbours = neighbours or Neighbours.of(positions)
+    nearest_count = min(count + 1, len(neighbours.rows))  # the splat itself is among them
+    if nearest_count < 2:
         return hessians
-    tree = tree or nearest_tree(places)
 
     def work(part: slice) -> None:
-        own = rows[part]
-        distances, nearest = tree.query(places[own], k=count)
-        values = _gradients_at(skin, own, np.asarray(nearest))
-        slopes = linear_fit(places[nearest], distances, values.reshape(len(own), count, -1))
+        own = rows[known[part]]
+        distances, nearest = neighbours.tree.query(positions[own], k=nearest_count)
+        nearest = neighbours.rows[nearest]
+        values = _gradients_at(skin, own, nearest).reshape(*nearest.shape, -1)
+        slopes = linear_fit(positions[nearest].astype(np.float64), distances, values)
         slopes = slopes.reshape(len(own), skin.influences, 3, 3)
         slopes = 0.5 * (slopes + np.swapaxes(slopes, 2, 3))
-        hessians[part] = slopes - skin.weights[own, :, None, None] * slopes.sum(axis=1, keepdims=True)
+        lack = skin.weights[own, :, None, None] * slopes.sum(axis=1, keepdims=True)
+        hessians[known[part]] = slopes - lack
 
-    each_chunk(work, len(rows), chunk, progress, "Weight curvature")
+    each_chunk(work, len(known), chunk, progress, "Weight curvature")
     return hessians
-
-
-def nearest_tree(positions: NDArray[np.floating]) -> KDTree:
-    """Return the tree in which neighbours are looked up."""
-    from scipy.spatial import KDTree
-
-    return KDTree(np.asarray(positions, np.float64), balanced_tree=False, compact_nodes=False)
 
 
 def _gradients_at(skin: Skin, own: NDArray[np.integer], nearest: NDArray[np.integer]) -> NDArray[np.floating]:

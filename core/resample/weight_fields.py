@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..progress import Progress, no_progress
 from ..skinning.skin import Skin
 from ..skinning.weights import normalize
-from .weight_curvature import nearest_tree, weight_hessians
+from .weight_curvature import Neighbours, weight_hessians
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
@@ -49,7 +49,7 @@ class StoredField:
 
     def __init__(self, positions: Floats, skin: Skin) -> None:
         self.positions, self.skin = positions, skin
-        self._tree = None
+        self._neighbours: Neighbours | None = None
         self._slot = np.full(len(skin), -1, np.int32)
         self._hessians = np.zeros((0, skin.influences, 3, 3), np.float32)
 
@@ -57,8 +57,8 @@ class StoredField:
         """Return the Hessians (R, K, 3, 3) of the weights at splats ``rows`` (R,), estimated once each."""
         new = np.unique(rows[self._slot[rows] < 0])
         if len(new):
-            self._tree = self._tree or nearest_tree(self.positions)
-            found = weight_hessians(self.positions, self.skin, new, tree=self._tree, progress=progress)
+            self._neighbours = self._neighbours or Neighbours.of(self.positions)
+            found = weight_hessians(self.positions, self.skin, new, self._neighbours, progress=progress)
             self._slot[new] = len(self._hessians) + np.arange(len(new), dtype=np.int32)
             self._hessians = np.concatenate([self._hessians, found]) if len(self._hessians) else found
         return self._hessians[self._slot[rows]]

@@ -24,9 +24,9 @@ def bent(rng, make):
 
 def test_criteria_agree_with_512_samples_as_two_such_runs_do(rng, make):
     agreements = {name: [] for name in ("paper", "sampled", "hybrid", "closed")}
-    for _ in range(6):
+    for _ in range(4):
         bones = int(rng.integers(2, 4))
-        field, cloud, pose = make.Bumps(rng, bones), make.cloud(rng, 500), make.pose(rng, bones)
+        field, cloud, pose = make.Bumps(rng, bones), make.cloud(rng, 400), make.pose(rng, bones)
         skin = make.skin(field, cloud.positions)
         truth = affine_errors(cloud, skin, pose, field, criterion="paper")
         exact = StoredField(cloud.positions, skin)  # with the Hessians the field really has
@@ -45,7 +45,7 @@ def test_criteria_agree_with_512_samples_as_two_such_runs_do(rng, make):
     mean = {name: np.mean(rows, axis=0) for name, rows in agreements.items()}
     for name in ("sampled", "hybrid", "closed"):
         assert (mean[name] >= 0.97).all(), (name, mean[name])
-        assert (mean[name] >= mean["paper"] - 0.012).all(), (name, mean[name], mean["paper"])
+        assert (mean[name] >= mean["paper"] - 0.015).all(), (name, mean[name], mean["paper"])
 
 
 def test_hessians_are_found_among_neighbours(rng, make):

@@ -81,7 +81,7 @@ def test_bounds_lie_above_and_the_estimate_close(rng):
     assert (table >= true * 0.98).all(), "two per cent is the noise of the samples"
     ratio = quantiles.estimate(spreads, mean_square) / true
     assert 0.93 < np.quantile(ratio, 0.05) and np.quantile(ratio, 0.95) < 1.05
-    assert abs(np.median(ratio) - 1) < 0.02
+    assert abs(np.median(ratio) - 1) < 0.04
 
 
 def test_nothing_bends_nothing():
