@@ -81,6 +81,27 @@ def axis_angle_to_quaternion(axis: Floats, angle: Floats | float) -> Floats:
     return np.concatenate([np.cos(half[..., :1]), np.sin(half) * unit], axis=-1)
 
 
+def continuous_quaternions(quaternions: Floats) -> Floats:
+    """Flip signs so that successive quaternions (F, ..., 4) are on one hemisphere."""
+    q = np.asarray(quaternions)
+    signs = np.ones((*q.shape[:-1], 1), q.dtype)
+    signs[1:] = np.where((q[1:] * q[:-1]).sum(axis=-1, keepdims=True) < 0, -1, 1)
+    return q * np.cumprod(signs, axis=0, dtype=q.dtype)
+
+
+def slerp(a: Floats, b: Floats, part: Floats) -> Floats:
+    """Interpolate unit quaternions (..., 4) of one hemisphere along the great arc, part (..., 1) of the way.
+
+    Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985.
+    """
+    angle = np.arccos(np.clip((a * b).sum(axis=-1, keepdims=True), -1, 1))
+    small = angle < 1e-4
+    sine = np.where(small, 1, np.sin(angle))
+    turn = np.where(small, 1 - part, np.sin((1 - part) * angle) / sine) * a
+    turn = turn + np.where(small, part, np.sin(part * angle) / sine) * b
+    return turn / np.linalg.norm(turn, axis=-1, keepdims=True)
+
+
 def affine_inverse(transforms: Floats) -> Floats:
     """Return the inverses (..., 3, 4) of affine maps (..., 3, 4) or (..., 4, 4).
 

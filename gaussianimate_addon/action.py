@@ -1,7 +1,7 @@
 """The capture's own motion as an action on the armature.
 
 Keys lie on whole scene frames. Capture frame i is shown at ``frame_start + i * scene fps / capture fps``;
-where the two rates differ the motion is resampled (rotations along the great arc, translations linearly).
+where the two rates differ the motion is resampled (`replay_motion`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.rigging.rig import Rig
-from ..core.rigging.skeleton.poses import joint_transforms
-from ..core.rotations import affine_inverse, affine_multiply, matrix_to_quaternion
+from ..core.rotations import affine_inverse, affine_multiply, continuous_quaternions, matrix_to_quaternion
 from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
+from .replay_motion import motions_on_whole_frames
 
 F64 = NDArray[np.floating]
 MADE_HERE = "gaussianimate_made"  # custom property that marks the actions made here
@@ -63,9 +63,8 @@ def key_replay(
     """
     start = scene.frame_start if frame_start is None else frame_start
     step = scene_fps(scene) / rig.fps if frame_step is None else frame_step
-    frames = start + rig.frames * step
+    frames, motions, transforms = motions_on_whole_frames(rig, start + rig.frames * step)
     joints, skin = indexed_bones(armature, JOINT), indexed_bones(armature, SKIN_BONE)
-    motions = joint_motions(rig)
     for bone in joints:
         j = bone[JOINT]
         parent = int(rig.joint_parents[j])
@@ -77,7 +76,7 @@ def key_replay(
         key_bone(bag, bone, frames, _in_space(local, space), location=parent < 0)
     for b, bone in enumerate(skin):
         carrier = motions[:, rig.bone_joints[b]]
-        local = affine_multiply(affine_inverse(carrier), rig.bone_transforms[:, b])
+        local = affine_multiply(affine_inverse(carrier), transforms[:, b])
         key_bone(bag, bone, frames, _in_space(local, space), location=True)
 
 
@@ -93,16 +92,7 @@ def scene_fps(scene: bpy.types.Scene) -> float:
     return scene.render.fps / scene.render.fps_base
 
 
-def joint_motions(rig: Rig) -> F64:
-    """Return S_j (F, J, 3, 4), rest -> posed, of every joint in the captured poses."""
-    return joint_transforms(
-        rig.joint_parents, rig.joint_positions, rig.joint_rotations, rig.root_translations
-    )
-
-
-def new_action(
-    armature: bpy.types.Object, name: str
-) -> tuple[bpy.types.Action, bpy.types.ActionChannelbag]:
+def new_action(armature: bpy.types.Object, name: str) -> tuple[bpy.types.Action, bpy.types.ActionChannelbag]:
     """Make an action with one slot for the armature, not played yet; returns it and where its curves go."""
     action = bpy.data.actions.new(name)
     slot = action.slots.new(id_type="OBJECT", name=armature.name)
@@ -118,14 +108,15 @@ def key_bone(
     location: bool,
     rotation: bool = True,
 ) -> None:
-    """Key a bone so that, in its parent's rest frame, it moves by ``motion`` (F, 3, 4) in armature axes."""
+    """Key a bone at frames (F,) so that, in its parent's rest frame, it moves by ``motion`` (F, 3, 4) in
+    armature axes."""
     rest = bone_matrices([bone])[0, :3]
     basis = affine_multiply(affine_multiply(affine_inverse(rest), motion), rest)
-    frames, places, turns = _on_whole_frames(frames, basis[..., 3], matrix_to_quaternion(basis[..., :3]))
     if rotation:
+        turns = continuous_quaternions(matrix_to_quaternion(basis[..., :3]))
         add_curves(bag, f"{bone_path(bone)}.rotation_quaternion", bone.name, frames, turns)
     if location:
-        add_curves(bag, f"{bone_path(bone)}.location", bone.name, frames, places)
+        add_curves(bag, f"{bone_path(bone)}.location", bone.name, frames, basis[..., 3])
 
 
 def bone_path(bone: bpy.types.Bone) -> str:
@@ -143,31 +134,3 @@ def add_curves(bag: bpy.types.ActionChannelbag, path: str, group: str, frames: F
         curve.keyframe_points.foreach_set("co", np.column_stack([frames, values[:, index]]).ravel())
         curve.keyframe_points.foreach_set("interpolation", np.full(len(frames), linear))
         curve.update()
-
-
-def _on_whole_frames(frames: F64, places: F64, turns: F64) -> tuple[F64, F64, F64]:
-    """Return whole frames within the given ones, with places and quaternions (signs continuous) there."""
-    turns = _continuous(turns)
-    if len(frames) < 2 or np.allclose(frames, np.round(frames), atol=1e-4):
-        return np.round(frames), places, turns
-    whole = np.arange(np.ceil(frames[0] - 1e-4), np.floor(frames[-1] + 1e-4) + 1)
-    after = np.clip(np.searchsorted(frames, whole), 1, len(frames) - 1)
-    part = np.clip((whole - frames[after - 1]) / (frames[after] - frames[after - 1]), 0, 1)[:, None]
-    between = _slerp(turns[after - 1], turns[after], part)
-    return whole, (1 - part) * places[after - 1] + part * places[after], between
-
-
-def _continuous(turns: F64) -> F64:
-    """Flip signs so that successive quaternions (F, 4) are on one hemisphere."""
-    flips = np.where((turns[1:] * turns[:-1]).sum(axis=1) < 0, -1.0, 1.0)
-    return turns * np.concatenate([[1.0], np.cumprod(flips)])[:, None]
-
-
-def _slerp(a: F64, b: F64, part: F64) -> F64:
-    """Interpolate quaternions (M, 4) along the great arc (Shoemake 1985)."""
-    angle = np.arccos(np.clip((a * b).sum(axis=1, keepdims=True), -1, 1))
-    small = angle < 1e-4
-    sine = np.where(small, 1, np.sin(angle))
-    turn = np.where(small, 1 - part, np.sin((1 - part) * angle) / sine) * a
-    turn += np.where(small, part, np.sin(part * angle) / sine) * b
-    return turn / np.linalg.norm(turn, axis=1, keepdims=True)

@@ -62,7 +62,7 @@ def skin_shapes(rig: Rig) -> list[tuple[F64, F64]]:
     tails = _tails(rig, main, SHORTEST * diagonal)
     along = tails - rig.joint_positions
     along /= np.linalg.norm(along, axis=1, keepdims=True)
-    centres = _centres(rig)
+    centres = bone_centres(rig)
     return [
         (centres[b], centres[b] + SKIN_LENGTH * diagonal * along[j]) for b, j in enumerate(rig.bone_joints)
     ]
@@ -83,7 +83,7 @@ def main_children(rig: Rig) -> NDArray[np.int64]:
 
 
 def _tails(rig: Rig, main: NDArray[np.int64], shortest: float) -> F64:
-    heads, centres = rig.joint_positions, _centres(rig)
+    heads, centres = rig.joint_positions, bone_centres(rig)
     tails = heads.copy()
     for j, parent in enumerate(rig.joint_parents):
         before = tails[parent] - heads[parent] if parent >= 0 else np.array([0.0, 0.0, 1.0])
@@ -99,7 +99,7 @@ def _tails(rig: Rig, main: NDArray[np.int64], shortest: float) -> F64:
     return tails
 
 
-def _centres(rig: Rig) -> F64:
+def bone_centres(rig: Rig) -> F64:
     """Return the weighted centre (B, 3) of each outer bone's points; its joint where it has none."""
     count = len(rig.bone_joints)
     mass = np.bincount(rig.indices.ravel(), rig.weights.ravel(), count)[:count]

@@ -10,6 +10,13 @@ from .rig import Rig
 from .skeleton.poses import joint_transforms
 
 
+def joint_motions(rig: Rig) -> NDArray[np.float64]:
+    """S_j (F, J, 3, 4), rest -> posed, of every joint in a rig's captured poses."""
+    return joint_transforms(
+        rig.joint_parents, rig.joint_positions, rig.joint_rotations, rig.root_translations
+    )
+
+
 def outer_bone_transforms(
     rig: Rig, rotations: NDArray[np.floating], root_translations: NDArray[np.floating]
 ) -> NDArray[np.float64]:

@@ -17,7 +17,8 @@ from ..errors import CaptureError
 from ..progress import Progress, no_progress
 from .build import Clock, extract_skeleton, rest_surface
 from .decomposition.continuation import continue_decomposition
-from .refine_posing import PosedRig, joint_motions, pose_rig
+from .posing import joint_motions
+from .refine_posing import PosedRig, pose_rig
 from .refine_report import NewCoverage, RefineReport
 from .rig import Rig
 from .skeleton.binding import nearby_joints, rebind
@@ -238,7 +239,7 @@ def _clearly_better(posed: PosedRig, anew: PosedSkeleton, grown: PosedSkeleton) 
         errors.append(trial.rms(trial.joint_errors()))
     fewer = int((grown.tree.child_counts > 0).sum() - (anew.tree.child_counts > 0).sum())
     poor = errors[1] > LITTLE_JOINTS * posed.stats.scale
-    return (
+    return bool(
         (fewer >= FEWER and (grown.origins < 0).any() and errors[0] < ALIKE * errors[1])
         or (fewer <= -FEWER and errors[0] < errors[1])
         or (poor and errors[0] < BETTER * errors[1])

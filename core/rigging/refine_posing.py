@@ -15,11 +15,12 @@ from .decomposition.continuation import pose_bones
 from .decomposition.lbs import replay_rmse
 from .decomposition.sampling import stratified_subset
 from .decomposition.ssdr import SkinningDecomposition
+from .posing import joint_motions
 from .rig import Rig
 from .skeleton.extension import pose_joints
 from .skeleton.given import given_poses
 from .skeleton.lbs_statistics import LbsStatistics, lbs_statistics
-from .skeleton.poses import joint_transforms, squared_error
+from .skeleton.poses import squared_error
 from .skeleton.tree import KinematicTree
 
 F64 = NDArray[np.float64]
@@ -74,13 +75,6 @@ class PosedRig:
 
     def _errors(self, transforms: F64) -> F64:
         return squared_error(self.stats, self.stats.to_units(transforms)) * self.stats.scale**2
-
-
-def joint_motions(rig: Rig) -> F64:
-    """S_j (F, J, 3, 4), rest -> posed, of every joint in a rig's poses."""
-    return joint_transforms(
-        rig.joint_parents, rig.joint_positions, rig.joint_rotations, rig.root_translations
-    )
 
 
 def pose_rig(

@@ -18,6 +18,7 @@ from ...core.motion.database import Residuals, residuals_of
 from ...core.motion.match import MatchOptions
 from ...core.motion.predict import predict
 from ...core.progress import Progress
+from ...core.rotations import continuous_quaternions
 from ..action import scene_fps
 from ..modifiers import DEFORM, find_modifier, get_input
 from ..motion_store import load_motion, motion_digest
@@ -95,7 +96,8 @@ def answer(query: Query, progress: Progress) -> SkinKeys:
     """Predict the skin bones of a query (no Blender needed)."""
     residuals = _residuals(query, progress)
     locations, rotations = query.bones.channels(residuals[query.wanted])
-    return SkinKeys(query.bones, query.frames[query.wanted], locations, _continuous(rotations))
+    turns = np.asarray(continuous_quaternions(rotations), np.float64)
+    return SkinKeys(query.bones, query.frames[query.wanted], locations, turns)
 
 
 def write_keys(armature: bpy.types.Object, keys: SkinKeys) -> None:
@@ -192,13 +194,6 @@ def _residuals(query: Query, progress: Progress) -> Residuals:
         database, turns, places, mode, predictor.kernel, fps=query.fps, clips=clips, progress=progress
     )
     return residuals_of(database, turns, places, moved)
-
-
-def _continuous(rotations: F64) -> F64:
-    """Flip signs so that successive quaternions (F, S, 4) are on one hemisphere."""
-    flips = np.where((rotations[1:] * rotations[:-1]).sum(axis=-1) < 0, -1.0, 1.0)
-    signs = np.concatenate([np.ones((1, rotations.shape[1])), np.cumprod(flips, axis=0)])
-    return rotations * signs[..., None]
 
 
 def _own_bag(armature: bpy.types.Object) -> bpy.types.ActionChannelbag:

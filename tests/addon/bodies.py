@@ -8,10 +8,10 @@ from rigs import make_cloud, make_skin_of
 
 from gaussianimate.core.capture import Capture
 from gaussianimate.core.rigging.kabsch import kabsch
+from gaussianimate.core.rigging.posing import joint_motions
 from gaussianimate.core.rigging.rig import Rig
 from gaussianimate.core.rigging.skeleton.poses import local_quaternions
 from gaussianimate.core.rigging.skeleton.tree import KinematicTree
-from gaussianimate.gaussianimate_addon.action import joint_motions
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.motion_switch import remember_replay
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig

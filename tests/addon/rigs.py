@@ -60,7 +60,7 @@ def make_rig(cloud, joints=3, frames=8, influences=3, seed=0):
 
 
 def _outer_motions(rig, angles, rng):
-    from gaussianimate.gaussianimate_addon.action import joint_motions
+    from gaussianimate.core.rigging.posing import joint_motions
 
     motions = joint_motions(rig)
     axis = normalize_quaternions(rng.normal(size=(len(rig.bone_joints), 4)))[:, 1:]

@@ -10,8 +10,8 @@ from test_panels import draw, said
 
 from gaussianimate.core.formats.mesh_splats import mesh_samples, mesh_to_splats
 from gaussianimate.core.motion.learned import learn_motion
+from gaussianimate.core.rigging.posing import joint_motions
 from gaussianimate.core.rotations import axis_angle_to_quaternion
-from gaussianimate.gaussianimate_addon.action import joint_motions
 from gaussianimate.gaussianimate_addon.armature import JOINT, SKIN_BONE, indexed_bones
 from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.capture_frames import frames_object

@@ -10,8 +10,9 @@ from rigs import make_cloud, make_rig
 from scenes import build
 
 from gaussianimate.core.deform.deform import deform_cloud
+from gaussianimate.core.rigging.posing import joint_motions
 from gaussianimate.core.rotations import axis_angle_to_quaternion
-from gaussianimate.gaussianimate_addon.action import joint_motions, replay_action
+from gaussianimate.gaussianimate_addon.action import replay_action
 from gaussianimate.gaussianimate_addon.armature import (
     JOINT,
     SKELETON,
@@ -184,7 +185,25 @@ def test_missing_frames_are_bridged(scene):
     armature = rig_to_armature(bpy.context, rig, "rig")
     action = replay_action(armature, rig, scene)
     curve = keyed(action, action.slots[0])['pose.bones["joint_0"].location'][0]
-    assert [p.co.x for p in curve.keyframe_points] == [1 + f for f in kept]
+    assert [p.co.x for p in curve.keyframe_points] == list(range(1, 9))
+
+
+def test_between_captured_frames_the_surface_moves_straight(scene):
+    """A joint may turn far and its skin bone back, as where a skeleton fits badly: splats stay put then."""
+    scene.render.fps = 60  # two and a half scene frames a captured one
+    rig = make_rig(make_cloud(), frames=25)
+    motions = joint_motions(rig)
+    still = np.tile(np.eye(3, 4), (*rig.bone_transforms.shape[:2], 1, 1))
+    rig = replace(rig, bone_transforms=still)
+    assert np.abs(motions[:, 2] - still[:, 2]).max() > 0.5
+    armature = rig_to_armature(bpy.context, rig, "rig")
+    replay_action(armature, rig, scene)
+    bones = indexed_bones(armature, SKIN_BONE)
+    for frame in range(1, 60):
+        scene.frame_set(frame)
+        for bone in bones:
+            moved = np.array(armature.pose.bones[bone.name].matrix) - np.array(bone.matrix_local)
+            assert np.abs(moved).max() < 1e-5
 
 
 def test_single_frame(scene):

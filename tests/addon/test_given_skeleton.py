@@ -11,7 +11,7 @@ from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.core.errors import CaptureError
 from gaussianimate.core.given_skeleton import GivenSkeleton
-from gaussianimate.gaussianimate_addon.action import joint_motions
+from gaussianimate.core.rigging.posing import joint_motions
 from gaussianimate.gaussianimate_addon.armature import JOINT, indexed_bones
 from gaussianimate.gaussianimate_addon.capture_frames import frames_object
 from gaussianimate.gaussianimate_addon.capture_object import (

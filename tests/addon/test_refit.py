@@ -10,8 +10,8 @@ from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.core.given_skeleton import GivenSkeleton
 from gaussianimate.core.motion.learned import learn_motion
+from gaussianimate.core.rigging.posing import joint_motions
 from gaussianimate.gaussianimate_addon import motion_store, refit_apply
-from gaussianimate.gaussianimate_addon.action import joint_motions
 from gaussianimate.gaussianimate_addon.armature import JOINT, SKELETON, SKIN_BONE, indexed_bones
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.deformer import bind_is_stale

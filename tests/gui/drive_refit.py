@@ -47,7 +47,7 @@ def make():
         fps=24.0,
         canonical_frame=0,
     )
-    rig.bone_transforms[:] = stage.ours("gaussianimate_addon.action").joint_motions(rig)[:, rig.bone_joints]
+    rig.bone_transforms[:] = stage.ours("core.rigging.posing").joint_motions(rig)[:, rig.bone_joints]
     skin = stage.ours("core.skinning.skin").make_skin(cloud.positions, rig.indices, rig.weights, bone_count=3)
     deform = stage.ours("core.deform.deform").deform_cloud
     clouds = [deform(cloud, skin, pose) for pose in rig.bone_transforms]

@@ -87,7 +87,7 @@ def rigged_bar(name="bar", frames=11, count=3000):
         fps=24.0,
         canonical_frame=0,
     )
-    rig.bone_transforms[:] = ours("gaussianimate_addon.action").joint_motions(rig)[:, rig.bone_joints]
+    rig.bone_transforms[:] = ours("core.rigging.posing").joint_motions(rig)[:, rig.bone_joints]
     object = splat_object(cloud, name, "NATIVE")
     skin = ours("core.skinning.skin").make_skin(cloud.positions, indices, weights, bone_count=2)
     armature = ours("gaussianimate_addon.rig_object").apply_rig(bpy.context, object, rig, skin)

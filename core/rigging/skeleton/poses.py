@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...progress import Progress, no_progress
-from ...rotations import axis_angle_to_quaternion, matrix_to_quaternion, quaternion_to_matrix
+from ...rotations import (
+    axis_angle_to_quaternion,
+    continuous_quaternions,
+    matrix_to_quaternion,
+    quaternion_to_matrix,
+)
 from ..kabsch import kabsch
 from .lbs_statistics import LbsStatistics
 from .tree import KinematicTree
@@ -68,10 +73,7 @@ def local_quaternions(tree: KinematicTree, rotations: F64) -> F64:
     local = rotations.copy()
     child = np.flatnonzero(tree.parents >= 0)
     local[:, child] = np.swapaxes(rotations[:, tree.parents[child]], -1, -2) @ rotations[:, child]
-    quaternions = np.asarray(matrix_to_quaternion(local), np.float64)
-    flips = np.sign(np.einsum("fjq,fjq->fj", quaternions[1:], quaternions[:-1]))
-    quaternions[1:] *= np.cumprod(np.where(flips < 0, -1.0, 1.0), axis=0)[..., None]
-    return quaternions
+    return np.asarray(continuous_quaternions(matrix_to_quaternion(local)), np.float64)
 
 
 def pose_design(tree: KinematicTree, bone_joints: NDArray[np.integer]) -> F64:
@@ -221,9 +223,7 @@ def _side_by_side(rotations: F64) -> F64:
     return np.moveaxis(rotations, 1, 2).reshape(len(rotations), 3, -1)
 
 
-def _levenberg_marquardt(
-    quadric: _Quadric, rotations: F64, chosen: NDArray[np.intp], iterations: int
-) -> F64:
+def _levenberg_marquardt(quadric: _Quadric, rotations: F64, chosen: NDArray[np.intp], iterations: int) -> F64:
     frames, joints = rotations.shape[:2]
     damping = np.full(frames, 1e-4)
     flat = _side_by_side(rotations)
