@@ -154,7 +154,10 @@ def _packed(data: bpy.types.Armature) -> bytes:
         text = kept.get("text")
         if text is None or BYTES not in text:
             raise RigError(f"The motion of '{data.name}' was deleted; build the rig again from the capture.")
-        return text[BYTES]
+        packed = text[BYTES]
+        if not isinstance(packed, bytes) or hashlib.sha256(packed).hexdigest() != kept["digest"]:
+            raise RigError(f"The motion of '{data.name}' is damaged; build the rig again from the capture.")
+        return packed
     path = Path(bpy.path.abspath(kept["file"], library=data.library))
     try:
         packed = path.read_bytes()

@@ -19,11 +19,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RigError
+from .arrays import are_indices, are_parents, check_arrays, misfit
 from .database import Residuals, repaired_rotations
 from .keys import F32, KeyLayout, key_groups, motion_keys
 from .values import ValueSpace
 
 BLOCK = 256  # frames answered at once
+KERNEL = "motion kernel"
+# As in `arrays`: J joints, D columns in G groups, N captured frames, B bones, V values.
+_LAYOUT = {
+    "parents": "i J",
+    "joint_positions": "f J 3",
+    "main_joint": "i",
+    "up": "f 3",
+    "rotation_joints": "i R",
+    "position_joints": "i X",
+    "key_means": "f D",
+    "key_scales": "f D",
+    "key_groups": "i D",
+    "key_limits": "f G",
+    "value_roots": "f B 3 3",
+    "value_masses": "f B",
+    "relevances": "f D",
+    "centres": "f N D",
+    "blend": "f N V",
+    "linear": "f D V",
+    "mean": "f V",
+    "numbers": "f 4",
+}
 
 
 @dataclass(frozen=True)
@@ -159,15 +182,21 @@ class KernelModel:
 
         Raises
         ------
-        RigError : an array is missing, or the keys have other columns than here
+        RigError : an array is missing or does not fit the others, or the keys have other columns than here
         """
-        names = ("parents", "joint_positions", "main_joint", "up", "rotation_joints", "position_joints")
-        names += ("key_means", "key_scales", "key_groups", "key_limits", "value_roots", "value_masses")
-        names += ("relevances", "centres", "blend", "linear", "mean", "numbers")
-        if missing := [name for name in names if f"kernel_{name}" not in arrays]:
-            raise RigError(f"The motion kernel lacks {missing[0]}; fit it again from the motion database.")
-        a = {name: arrays[f"kernel_{name}"] for name in names}
+        a = {name: array for key, array in arrays.items() if (name := key.removeprefix("kernel_")) != key}
+        sizes = check_arrays(a, _LAYOUT, KERNEL)
         shape, scale, error, tick = (float(x) for x in a["numbers"])
+        joints = (a["rotation_joints"], a["position_joints"], a["main_joint"])
+        fits = (
+            are_parents(a["parents"])
+            and all(are_indices(indices, sizes["J"]) for indices in joints)
+            and are_indices(a["key_groups"], sizes["G"])
+            and sizes["V"] == 12 * sizes["B"]
+            and min(shape, tick, *a["value_masses"]) > 0
+        )
+        if not fits:
+            raise misfit(KERNEL)
         layout = KeyLayout(
             a["parents"],
             a["joint_positions"],
@@ -177,8 +206,8 @@ class KernelModel:
             a["position_joints"],
             tick,
         )
-        if len(key_groups(layout)[0]) != len(a["relevances"]):
-            raise RigError("The motion kernel is of another version; fit it again from the motion database.")
+        if len(key_groups(layout)[0]) != sizes["D"]:
+            raise RigError("The motion kernel is of another version; build the rig again from the capture.")
         scaling = KeyScaling(a["key_means"], a["key_scales"], a["key_groups"], a["key_limits"])
         return KernelModel(
             layout,

@@ -7,8 +7,6 @@ whole rig back, to solve its skeleton again or to add captures to it.
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -19,12 +17,17 @@ from ..errors import RigError
 from ..progress import Progress, no_progress
 from ..rigging.rig import Rig
 from ..rotations import normalize_quaternions
-from .arrays import database_from_arrays, database_to_arrays
+from .arrays import check_arrays, database_from_arrays, database_to_arrays, misfit
 from .auto import AutoPredictor
 from .database import bone_transforms, build_database
 from .kernel import KernelModel
 
+MOTION = "learned motion"
+VERSION = 1  # of the bytes
 _OPTIONAL = ("bone_affinity", "joint_bind")
+_LAYOUT = {"frames": "i F", "joint_names": "U J", "canonical_frame": "i", "version": "i"}  # as in `arrays`
+_OPTIONAL_LAYOUT = {"bone_affinity": "f B J", "joint_bind": "f J 3 4"}
+_CORRECTIONS = {"correction_rotations": "f F B 4", "correction_offsets": "f F B 3"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class LearnedMotion:
             arrays |= predictor.kernel.to_arrays()
             arrays["correction_rotations"] = predictor.corrections.residual_rotations
             arrays["correction_offsets"] = predictor.corrections.residual_offsets
+        arrays["version"] = np.array(VERSION, np.int32)
         arrays["frames"] = self.frames
         arrays["joint_names"] = np.array(self.joint_names, np.str_)
         arrays["canonical_frame"] = np.array(self.canonical_frame, np.int32)
@@ -67,20 +71,28 @@ class LearnedMotion:
 
         Raises
         ------
-        RigError : the bytes are damaged, or an array is missing or does not fit the others
+        RigError : the bytes are damaged or of a newer version, or an array is missing or does not fit
         """
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-        except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as problem:
+        except Exception as problem:  # zipfile and numpy raise nearly anything at damaged bytes
+            said = " ".join(str(problem).split()) or type(problem).__name__
             raise RigError(
-                f"The learned motion is damaged ({problem}); build the rig again from the capture."
+                f"The learned motion is damaged ({said}); build the rig again from the capture."
             ) from problem
-        missing = [name for name in ("frames", "joint_names", "canonical_frame") if name not in arrays]
-        if missing:
-            raise RigError(f"The learned motion lacks {missing[0]}; build the rig again from the capture.")
+        if "version" in arrays and not (arrays["version"] == VERSION).all():
+            raise RigError(
+                "The learned motion was written by another version of GaussiAnimate; update that, or build "
+                "the rig again from the capture."
+            )
+        predictor = _predictor(arrays)
+        database = predictor.database
+        sizes = {"F": database.frame_count, "J": database.joint_count, "B": database.bone_count}
+        optional = {name: layout for name, layout in _OPTIONAL_LAYOUT.items() if name in arrays}
+        check_arrays(arrays, _LAYOUT | optional, MOTION, sizes)
         return LearnedMotion(
-            _predictor(arrays),
+            predictor,
             arrays["frames"],
             tuple(str(name) for name in arrays["joint_names"]),
             int(arrays["canonical_frame"]),
@@ -173,12 +185,10 @@ def _predictor(arrays: Mapping[str, NDArray]) -> AutoPredictor:
     )
     if "kernel_blend" not in arrays:
         return AutoPredictor(database, None, database)
-    if missing := [name for name in ("correction_rotations", "correction_offsets") if name not in arrays]:
-        raise RigError(f"The learned motion lacks {missing[0]}; build the rig again from the capture.")
+    kernel = KernelModel.from_arrays(arrays)
+    if len(kernel.layout.parents) != database.joint_count or kernel.values.bone_count != database.bone_count:
+        raise misfit(MOTION)
+    check_arrays(arrays, _CORRECTIONS, MOTION, {"F": database.frame_count, "B": database.bone_count})
     turns, offsets = arrays["correction_rotations"], arrays["correction_offsets"]
-    if turns.shape != database.residual_rotations.shape or offsets.shape != database.residual_offsets.shape:
-        raise RigError(
-            "The learned motion's arrays do not fit together; build the rig again from the capture."
-        )
     corrections = replace(database, residual_rotations=turns, residual_offsets=offsets)
-    return AutoPredictor(database, KernelModel.from_arrays(arrays), corrections)
+    return AutoPredictor(database, kernel, corrections)

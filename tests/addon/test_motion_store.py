@@ -112,3 +112,15 @@ def test_copies_and_appended_armatures_have_it_too(learned, tmp_path):
         with bpy.data.libraries.load(str(path), link=link) as (there, wanted):
             wanted.objects = [name for name in there.objects if name.endswith("rig")][:1]
         assert load_motion(wanted.objects[0]).frames.shape == (8,)
+
+
+def test_damaged_bytes_in_the_blend_are_said(learned):
+    _, armature, _ = learned
+    text = armature.data[motion_store.MOTION]["text"]
+    packed = bytearray(text[motion_store.BYTES])
+    packed[len(packed) // 2] ^= 1
+    motion_store._loaded.clear()
+    for damaged in (bytes(packed), bytes(packed[:99]), "no bytes"):
+        text[motion_store.BYTES] = damaged
+        with pytest.raises(RigError, match="damaged; build the rig again"):
+            load_motion(armature)

@@ -200,6 +200,10 @@ def test_a_model_that_is_not_whole_or_not_of_this_version_is_refused(model):
     with pytest.raises(RigError, match="lacks blend"):
         KernelModel.from_arrays({name: a for name, a in arrays.items() if name != "kernel_blend"})
     with pytest.raises(RigError, match="another version"):
+        columns = ("key_means", "key_scales", "key_groups", "relevances", "linear")
+        fewer = {f"kernel_{name}": arrays[f"kernel_{name}"][:-3] for name in columns}
+        KernelModel.from_arrays({**arrays, **fewer, "kernel_centres": arrays["kernel_centres"][:, :-3]})
+    with pytest.raises(RigError, match="do not fit together"):
         KernelModel.from_arrays({**arrays, "kernel_relevances": arrays["kernel_relevances"][:-3]})
 
 

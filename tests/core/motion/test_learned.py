@@ -1,11 +1,14 @@
 """What a rig has learned travels as bytes, and gives the rig back."""
 
+import functools
+import io
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from gaussianimate.core.errors import RigError
+from gaussianimate.core.motion.auto import AutoLive
 from gaussianimate.core.motion.database import MotionDatabase
 from gaussianimate.core.motion.learned import LearnedMotion, learn_motion, rig_of
 
@@ -14,6 +17,14 @@ def joined(puppet, limbs):
     """The rig of a capture of one clip a limb."""
     motions = [puppet.clip(limb, phase=number) for number, limb in enumerate(limbs)]
     return puppet.rig(*(np.concatenate(rows) for rows in zip(*motions, strict=True)))
+
+
+@functools.cache
+def six_clips(puppet):
+    """The puppet's rig with clips enough for a kernel, and what it learns."""
+    whole = joined(puppet, puppet.LIMBS * 2)
+    rig = replace(whole, clips=np.repeat(np.arange(6), whole.frame_count // 6))
+    return rig, learn_motion(rig)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +49,7 @@ def test_round_trip(rig):
 
 
 def test_kernel_and_corrections_travel(puppet):
-    whole = joined(puppet, puppet.LIMBS * 2)
-    motion = learn_motion(replace(whole, clips=np.repeat(np.arange(6), whole.frame_count // 6)))
+    _, motion = six_clips(puppet)
     assert motion.predictor.kernel is not None
     again = LearnedMotion.from_bytes(motion.to_bytes())
     database = motion.predictor.database
@@ -65,3 +75,57 @@ def test_damage_is_one_sentence(rig):
         LearnedMotion.from_bytes(packed[: len(packed) // 2])
     with pytest.raises(RigError, match="61 bones and the learned motion has 11"):
         rig_of(LearnedMotion.from_bytes(packed), rig.rest, rig.indices + 50, rig.weights)
+
+
+def test_damaged_bytes_are_said_in_one_sentence(puppet):
+    packed = six_clips(puppet)[1].to_bytes()
+    rng, said = np.random.default_rng(0), set()
+    for trial in range(200):
+        damaged = bytearray(packed)
+        for place in rng.integers(-4000 if trial % 2 else -len(packed), 0, 5):  # the end says where all lies
+            damaged[place] ^= 1 << rng.integers(8)
+        try:
+            LearnedMotion.from_bytes(bytes(damaged))  # bits that mean nothing may be any
+        except RigError as error:
+            said.add(str(error))
+    assert len(said) > 5 and not any("\n" in each for each in said)
+
+
+def _changes(array):
+    """What a file of another origin may hold instead."""
+    yield from (array[None], array.reshape(-1)[:0], np.full(array.shape, "x"), np.full_like(array, 0) - 5)
+    if array.dtype.kind == "f":
+        yield np.full_like(array, np.nan)
+    elif array.dtype.kind == "i":
+        yield np.full_like(array, 9999)
+
+
+def test_arrays_that_do_not_fit_are_said_in_one_sentence(puppet):
+    whole, motion = six_clips(puppet)
+    with np.load(io.BytesIO(motion.to_bytes())) as archive:
+        arrays = dict(archive)
+    rotations, places = whole.joint_rotations[:8], whole.root_translations[:8]
+    refused = 0
+    for name, array in arrays.items():
+        numbers = array.dtype.kind in "if"
+        for change in _changes(array) if numbers else (array[None],):
+            stream = io.BytesIO()
+            np.savez(stream, **(arrays | {name: change}))
+            try:
+                read = LearnedMotion.from_bytes(stream.getvalue())
+            except RigError as error:
+                assert "\n" not in str(error)
+                refused += 1
+                continue
+            given = AutoLive(read.predictor).history(rotations, places)
+            assert np.isfinite(given.residuals.offsets).all(), name
+    assert refused > 3 * len(arrays)
+
+
+def test_another_version_is_named(rig):
+    with np.load(io.BytesIO(learn_motion(rig).to_bytes())) as archive:
+        arrays = dict(archive)
+    stream = io.BytesIO()
+    np.savez(stream, **(arrays | {"version": np.array(99)}))
+    with pytest.raises(RigError, match="another version"):
+        LearnedMotion.from_bytes(stream.getvalue())
