@@ -11,12 +11,14 @@ def register() -> None:
     from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
     from .secondary import handlers
+    from .weights import handlers as weight_handlers
 
     bpy.utils.register_class(GaussianimatePreferences)
     properties.register()
     retarget_map.register()
     motion_store.register()
     handlers.register()
+    weight_handlers.register()
     lifecycle.register()
 
 
@@ -28,9 +30,11 @@ def unregister() -> None:
     from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
     from .secondary import handlers
+    from .weights import handlers as weight_handlers
 
     lifecycle.unregister()
     job.stop_all()
+    weight_handlers.unregister()
     handlers.unregister()
     motion_store.unregister()
     retarget_map.unregister()

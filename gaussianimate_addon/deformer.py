@@ -22,10 +22,16 @@ from .skin_attributes import influence_count
 __all__ = ["add_deformer", "bind_is_stale", "deformer", "deformer_armature", "rebind"]
 
 
-def add_deformer(object: bpy.types.Object, armature: bpy.types.Object) -> bpy.types.NodesModifier:
+def add_deformer(
+    object: bpy.types.Object, armature: bpy.types.Object, bind: np.ndarray | None = None
+) -> bpy.types.NodesModifier:
     """Bind the splats (which carry a skin) to the armature's skin bones where both objects stand now.
 
     A deformer the object had is replaced.
+
+    Parameters
+    ----------
+    bind : (4, 4) object to armature space, where not as both stand now
 
     Raises
     ------
@@ -37,7 +43,7 @@ def add_deformer(object: bpy.types.Object, armature: bpy.types.Object) -> bpy.ty
     bones = indexed_bones(armature, SKIN_BONE)
     if not bones:
         raise RigError(f"'{armature.name}' has no skin bones; build a rig first")
-    bind = bind_matrix(object, armature)
+    bind = bind_matrix(object, armature) if bind is None else bind
     settings = DeformNodes(
         bones=[bone.name for bone in bones],
         influences=influence_count(data),

@@ -3,6 +3,8 @@
 Influence ``k`` (0 is the strongest) of a splat lies in three attributes: ``skin:index_k`` INT, the skin
 bone; ``skin:weight_k`` FLOAT, rows sum to 1; ``skin:gradient_k`` FLOAT_VECTOR, gradient of that weight in
 the object's rest space, 1/metre.
+
+A second set, named ``base:...``, holds the weights that selection layers start from, where there are layers.
 """
 
 from __future__ import annotations
@@ -15,14 +17,15 @@ from ..core.skinning.skin import Skin
 from .attributes import has_attribute, read_attribute, remove_attribute, write_attribute
 
 MAX_INFLUENCES = 4
+SKIN, BASE = "skin", "base"  # sets of influences
 
 
-def influence_count(data: bpy.types.PointCloud) -> int:
+def influence_count(data: bpy.types.PointCloud, kind: str = SKIN) -> int:
     """Return how many influences a splat has, 0 where the point cloud carries no skin."""
-    return sum(has_attribute(data, f"skin:index_{k}") for k in range(MAX_INFLUENCES))
+    return sum(has_attribute(data, f"{kind}:index_{k}") for k in range(MAX_INFLUENCES))
 
 
-def write_skin(data: bpy.types.PointCloud, skin: Skin) -> None:
+def write_skin(data: bpy.types.PointCloud, skin: Skin, kind: str = SKIN) -> None:
     """Store a skin of N splats and at most 4 influences; unused slots of an earlier skin are removed."""
     used = skin.indices.shape[1]
     if used > MAX_INFLUENCES:
@@ -33,29 +36,38 @@ def write_skin(data: bpy.types.PointCloud, skin: Skin) -> None:
             " rig the capture this object was made from"
         )
     for k in range(used):
-        write_attribute(data, f"skin:index_{k}", "INT", skin.indices[:, k])
-        write_attribute(data, f"skin:weight_{k}", "FLOAT", skin.weights[:, k])
-        write_attribute(data, f"skin:gradient_{k}", "FLOAT_VECTOR", skin.gradients[:, k])
-    for k in range(used, MAX_INFLUENCES):
+        write_attribute(data, f"{kind}:index_{k}", "INT", skin.indices[:, k])
+        write_attribute(data, f"{kind}:weight_{k}", "FLOAT", skin.weights[:, k])
+        write_attribute(data, f"{kind}:gradient_{k}", "FLOAT_VECTOR", skin.gradients[:, k])
+    _remove_slots(data, kind, used)
+
+
+def remove_skin(data: bpy.types.PointCloud, kind: str) -> None:
+    """Remove a set of influences, if it is there."""
+    _remove_slots(data, kind, 0)
+
+
+def _remove_slots(data: bpy.types.PointCloud, kind: str, first: int) -> None:
+    for k in range(first, MAX_INFLUENCES):
         for part in ("index", "weight", "gradient"):
-            remove_attribute(data, f"skin:{part}_{k}")
+            remove_attribute(data, f"{kind}:{part}_{k}")
 
 
-def read_skin(data: bpy.types.PointCloud) -> Skin:
+def read_skin(data: bpy.types.PointCloud, kind: str = SKIN) -> Skin:
     """Read the skin back.
 
     Raises
     ------
     RigError : the point cloud has none, or not all of them any more.
     """
-    slots = range(influence_count(data))
+    slots = range(influence_count(data, kind))
     if not slots:
         raise RigError(f"'{data.name}' carries no skin weights; build a rig for it first")
-    for name in (f"skin:{part}_{k}" for part in ("index", "weight", "gradient") for k in slots):
+    for name in (f"{kind}:{part}_{k}" for part in ("index", "weight", "gradient") for k in slots):
         if not has_attribute(data, name):
             raise RigError(f"'{data.name}' has lost its attribute '{name}'; build the rig again")
 
     def column(part: str) -> np.ndarray:
-        return np.stack([read_attribute(data, f"skin:{part}_{k}") for k in slots], axis=1)
+        return np.stack([read_attribute(data, f"{kind}:{part}_{k}") for k in slots], axis=1)
 
     return Skin(indices=column("index"), weights=column("weight"), gradients=column("gradient"))

@@ -8,6 +8,7 @@ def _classes() -> tuple[type, ...]:
     from .bake_partmm import GAUSSIANIMATE_OT_bake_partmm
     from .bake_ply import GAUSSIANIMATE_OT_bake_ply
     from .bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
+    from .bind_armature import GAUSSIANIMATE_OT_bind
     from .build_rig import GAUSSIANIMATE_OT_build_rig
     from .capture_from_object import GAUSSIANIMATE_OT_capture_from_object
     from .display import GAUSSIANIMATE_OT_set_display
@@ -22,6 +23,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_import_capture,
         GAUSSIANIMATE_OT_capture_from_object,
         GAUSSIANIMATE_OT_build_rig,
+        GAUSSIANIMATE_OT_bind,
         GAUSSIANIMATE_OT_refit_skeleton,
         GAUSSIANIMATE_OT_add_capture,
         GAUSSIANIMATE_OT_set_motion,

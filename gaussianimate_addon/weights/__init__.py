@@ -1,0 +1,1 @@
+"""Weights by gesture: armatures of any origin, starting weights, selection layers kept in the file."""

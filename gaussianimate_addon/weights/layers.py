@@ -1,0 +1,104 @@
+"""The selection layers of splats: a document in the .blend, and the weights that follow from it.
+
+The layers lie as JSON in a custom property of the PointCloud, beside the weights they make; so saving, undo,
+copying and appending take both along. What the layers start from (heat, vertex groups, a capture) is kept in
+attributes named ``base:...`` while there are layers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import bpy
+import numpy as np
+
+from ...core.errors import SelectionError
+from ...core.selection.layer import LayerStack
+from ...core.selection.skin import stack_to_skin
+from ...core.skinning.skin import MAX_INFLUENCES, STATIC, Skin
+from ..attributes import read_attribute, splats
+from ..skin_attributes import BASE, SKIN, influence_count, read_skin, remove_skin, write_skin
+
+LAYERS = "gaussianimate_layers"  # custom property of the splats
+
+
+def has_layers(object: bpy.types.Object) -> bool:
+    """Whether the splats were bound so that layers can be drawn on them (there may be none yet)."""
+    return LAYERS in splats(object)
+
+
+def read_layers(object: bpy.types.Object) -> LayerStack:
+    """Return the layers of an object's splats.
+
+    Raises
+    ------
+    SelectionError : it has none, or they cannot be read
+    """
+    text = splats(object).get(LAYERS)
+    if not isinstance(text, str):
+        raise SelectionError(f"'{object.name}' is bound to no armature yet; bind it to one first")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> LayerStack:
+    return LayerStack.from_json(text)  # panels ask at every redraw
+
+
+def write_layers(object: bpy.types.Object, stack: LayerStack, evaluate: bool = True) -> tuple[str, ...]:
+    """Store the layers and let the weights follow.
+
+    Parameters
+    ----------
+    evaluate : False where nothing that weights depend on has changed
+
+    Returns
+    -------
+    notes : one sentence each on what was cut, for a report
+    """
+    data = splats(object)
+    if stack.layers and not influence_count(data, BASE) and influence_count(data):
+        before = data.get(LAYERS)
+        if before is None or not _parsed(before).layers:
+            _keep_base(data)
+    data[LAYERS] = stack.to_json()
+    return update_weights(object) if evaluate else ()
+
+
+def _keep_base(data: bpy.types.PointCloud) -> None:
+    """Keep the weights there are as those that the layers start from; splats without any need none."""
+    skin = read_skin(data)
+    if ((skin.indices != STATIC) & (skin.weights > 0)).any():
+        write_skin(data, skin, BASE)
+
+
+def update_weights(object: bpy.types.Object) -> tuple[str, ...]:
+    """Evaluate the layers on all splats and store weights with their exact gradients; return notes."""
+    data, stack = splats(object), read_layers(object)
+    base = read_skin(data, BASE) if influence_count(data, BASE) else None
+    if stack.layers:
+        positions = read_attribute(data, "position").astype(np.float64)
+        skin = stack_to_skin(stack, positions, base=base)
+    else:
+        skin = empty_skin(len(data.points)) if base is None else base
+        remove_skin(data, BASE)
+    write_skin(data, padded(skin), SKIN)
+    data.update_tag()
+    return skin.notes
+
+
+def empty_skin(count: int) -> Skin:
+    """Return the skin of splats that no bone holds."""
+    one = (count, 1)
+    return Skin(np.full(one, STATIC, np.int32), np.ones(one, np.float32), np.zeros((*one, 3), np.float32))
+
+
+def padded(skin: Skin) -> Skin:
+    """Return the skin with as many influences as there may be, so that deformers need not change."""
+    lack = ((0, 0), (0, MAX_INFLUENCES - skin.influences))
+    return Skin(
+        np.pad(skin.indices, lack),
+        np.pad(skin.weights, lack),
+        np.pad(skin.gradients, (*lack, (0, 0))),
+        skin.notes,
+    )

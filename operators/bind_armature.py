@@ -1,0 +1,107 @@
+"""Bind splats to any armature, with weights to start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import bpy
+
+from ..core.errors import MissingDependencyError, RigError
+from ..core.progress import Progress
+from ..core.skinning.skin import Skin
+from ..gaussianimate_addon.job import JobOperator
+from ..gaussianimate_addon.libraries import missing_library
+from ..gaussianimate_addon.properties import object_notes
+from ..gaussianimate_addon.subject import active_armature, find_object, linked_reason
+from ..gaussianimate_addon.weights.binding import bind_splats
+from ..gaussianimate_addon.weights.chosen import chosen_armature, chosen_splats
+from ..gaussianimate_addon.weights.numbering import number_bones
+from ..gaussianimate_addon.weights.starting import BindTask, Method, read_task, starting_skin
+
+METHODS = (
+    ("HEAT", "Bone Heat", "Heat that spreads from the bones over the splats; good for bodies"),
+    ("ENVELOPE", "Envelopes", "The bones' envelopes, as they are set in Edit Mode"),
+    ("PROXY", "Proxy Mesh", "The vertex groups of a mesh that the armature deforms"),
+    ("CAPTURE", "Present Weights", "The weights the splats have, such as those of their capture's rig"),
+    ("EMPTY", "Empty", "No weights: to be drawn from nothing"),
+)
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Session numbers and names of the objects a bind is about."""
+
+    splats: tuple[int, str]
+    armature: tuple[int, str]
+
+
+class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
+    """Let the deform bones of an armature carry the splats, with weights to start from"""
+
+    bl_idname = "gaussianimate.bind"
+    bl_label = "Bind to Armature"
+    bl_options = {"REGISTER"}
+
+    if TYPE_CHECKING:
+        armature: str
+        method: str
+        proxy: str
+    else:
+        armature: bpy.props.StringProperty(
+            name="Armature", description="Object whose deform bones carry the splats; empty: the selected one"
+        )
+        method: bpy.props.EnumProperty(name="Weights", items=METHODS)
+        proxy: bpy.props.StringProperty(
+            name="Proxy Mesh",
+            description="Mesh whose vertex groups are taken; empty: one the armature deforms",
+        )
+
+    @classmethod
+    def unready(cls, context: bpy.types.Context) -> str | None:
+        """Splats of this file must be selected."""
+        object = chosen_splats(context)
+        if object is None:
+            return "Select Gaussian splats and the armature that is to carry them"
+        return linked_reason(object, object.data)
+
+    def prepare(self, context: bpy.types.Context) -> BindTask:
+        """Read splats, bones and proxy."""
+        object, armature = chosen_splats(context), self._armature(context)
+        assert object is not None
+        if armature.mode == "EDIT":
+            raise RigError(f"'{armature.name}' is being edited; leave Edit Mode first")
+        if self.method in ("HEAT", "PROXY") and (reason := missing_library("scipy", "Starting weights")):
+            raise MissingDependencyError(reason)
+        proxy = bpy.data.objects.get(self.proxy) if self.proxy else None
+        if self.proxy and proxy is None:
+            raise RigError(f"There is no object '{self.proxy}'; name the proxy mesh")
+        context.view_layer.update()
+        bones = number_bones(armature)
+        self._subjects = Subjects((object.session_uid, object.name), (armature.session_uid, armature.name))
+        return read_task(object, armature, bones, cast(Method, self.method), proxy)
+
+    @staticmethod
+    def work(state: BindTask, progress: Progress) -> Skin:
+        """Make the weights."""
+        return starting_skin(state, progress)
+
+    def apply(self, context: bpy.types.Context, result: Skin) -> None:
+        """Store them and make the deformer."""
+        object, armature = find_object(*self._subjects.splats), find_object(*self._subjects.armature)
+        bones = number_bones(armature)
+        notes = bind_splats(context, object, armature, result)
+        summary = f"Bound to '{armature.name}', {len(bones)} deform bone{'s'[: len(bones) != 1]}"
+        object_notes(object).rig_notes = "\n".join([summary, *notes])
+        self.report({"INFO"}, f"'{object.name}': {summary}")
+
+    def _armature(self, context: bpy.types.Context) -> bpy.types.Object:
+        if not self.armature:
+            found = chosen_armature(context) or active_armature(context)
+            if found is None:
+                raise RigError("Select the armature that is to carry the splats, too")
+            return found
+        named = bpy.data.objects.get(self.armature)
+        if named is None or named.type != "ARMATURE":
+            raise RigError(f"There is no armature '{self.armature}'")
+        return named
