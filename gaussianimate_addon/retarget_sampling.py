@@ -67,6 +67,7 @@ def source_bones(source: bpy.types.Object) -> list[bpy.types.Bone]:
 
 
 def by_depth(bones: list[bpy.types.Bone]) -> list[bpy.types.Bone]:
+    """Return bones with parents before children, else in the order they have."""
     return sorted(bones, key=lambda bone: len(bone.parent_recursive))
 
 

@@ -12,10 +12,7 @@ from ..operators.retarget_action import GAUSSIANIMATE_OT_retarget_action, GAUSSI
 from .layout import SubPanel, reason_below, wrapped
 
 OPTIONS = ("align_rest", "scale_root", "in_place")
-LIKELY, SURE = (
-    0.4,
-    0.75,
-)  # confidence of a suggestion below which it is doubtful, and from which on it is sure
+LIKELY, SURE = 0.4, 0.75  # confidence of a suggestion: doubtful below the first, sure from the second on
 
 
 def confidence_icon(confidence: float, mapped: bool) -> str:

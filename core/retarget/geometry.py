@@ -25,10 +25,7 @@ SIDE = 0.06  # of the height: so far from the middle is clearly on one side
 LIMB = np.array([0.5, 0.3, 0.25, 0.25, 0.25, 0.3])
 ALONG, HEIGHT, REACH = 0.3, 0.2, 0.15  # of bones: way along the limb, height in the body, way on to the end
 UNLIKE = 0.85  # likeness of a finger to what is none, at most
-NEAR, FAR = (
-    0.1,
-    0.2,
-)  # likewise level with the ground, from the fork above: near it, where no pose moves it, and far
+NEAR, FAR = 0.1, 0.2  # likewise level with the ground, from the fork above: near it no pose moves a bone much
 
 
 @dataclass(frozen=True)
