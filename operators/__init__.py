@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def _classes() -> tuple[type, ...]:
     from .add_capture import GAUSSIANIMATE_OT_add_capture
+    from .add_selection_layer import GAUSSIANIMATE_OT_add_selection_layer
     from .bake_partmm import GAUSSIANIMATE_OT_bake_partmm
     from .bake_ply import GAUSSIANIMATE_OT_bake_ply
     from .bind import GAUSSIANIMATE_OT_apply_transform, GAUSSIANIMATE_OT_rebind
@@ -24,6 +25,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_capture_from_object,
         GAUSSIANIMATE_OT_build_rig,
         GAUSSIANIMATE_OT_bind,
+        GAUSSIANIMATE_OT_add_selection_layer,
         GAUSSIANIMATE_OT_refit_skeleton,
         GAUSSIANIMATE_OT_add_capture,
         GAUSSIANIMATE_OT_set_motion,

@@ -14,9 +14,9 @@ PLACE = Matrix.Translation((2, -1, 0.5)) @ Matrix.Rotation(0.7, 4, "Z")
 BONES = ("hip", "arm.L", "arm.R")
 
 
-def add_splats(scene, count=400, place=PLACE, name="bar"):
-    """Return a bar of splats along its X from 0 to 3, selected and active."""
-    object = bpy.data.objects.new(name, cloud_to_point_cloud(make_cloud(count), name))
+def add_splats(scene, count=400, place=PLACE, name="bar", cloud=None):
+    """Return a bar of splats along its X from 0 to 3 (or a cloud), selected and active."""
+    object = bpy.data.objects.new(name, cloud_to_point_cloud(cloud or make_cloud(count), name))
     scene.collection.objects.link(object)
     object.matrix_world = place
     select(object)

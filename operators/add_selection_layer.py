@@ -1,0 +1,121 @@
+"""A soft selection as a layer of a bone's weights, for scripts and pipelines."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+import bpy
+
+from ..core.errors import GaussiAnimateError, SelectionError
+from ..core.selection.compose import Operation
+from ..core.selection.feather import Curve, Feather
+from ..core.selection.layer import SelectionLayer
+from ..gaussianimate_addon.deformer import deformer
+from ..gaussianimate_addon.job import Reasoned
+from ..gaussianimate_addon.subject import active_splats, linked_reason
+from ..gaussianimate_addon.weights.gestures import add_layer, layer_bone, make_shape, surface_below
+from ..gaussianimate_addon.weights.views import viewpoint_of
+
+SHAPES = (
+    ("RECTANGLE", "Rectangle", "Between two opposite corners"),
+    ("ELLIPSE", "Ellipse", "In the box between two opposite corners"),
+    ("LASSO", "Lasso", "Within an outline; where it crosses itself, every other part"),
+    ("STROKE", "Brush", "Along a path"),
+)
+OPERATIONS = (
+    ("ADD", "Add", "Add the selection to the weights"),
+    ("SUBTRACT", "Subtract", "Take the selection from the weights"),
+    ("REPLACE", "Replace", "The selection is the weights; 0 elsewhere"),
+    ("MULTIPLY", "Multiply", "Keep weights inside the selection only"),
+    ("MIX", "Mix", "Paint towards the strength"),
+)
+CURVES = (
+    ("SMOOTHSTEP", "Smooth", "Fades with a continuous slope"),
+    ("LINEAR", "Linear", "Fades evenly"),
+)
+
+
+class NeedsBound(Reasoned):
+    """Mix-in for operators on splats that an armature deforms."""
+
+    @classmethod
+    def unready(cls, context: bpy.types.Context) -> str | None:
+        """Splats of this file, bound to an armature, must be active."""
+        object = active_splats(context)
+        if object is None:
+            return "Select Gaussian splats or their armature"
+        if reason := linked_reason(object, object.data):
+            return reason
+        return None if deformer(object) is not None else "Bind the splats to an armature first"
+
+
+class GAUSSIANIMATE_OT_add_selection_layer(NeedsBound, bpy.types.Operator):
+    """Add a soft selection to a bone's weights"""
+
+    bl_idname = "gaussianimate.add_selection_layer"
+    bl_label = "Add Selection Layer"
+    bl_options = {"REGISTER", "UNDO"}
+
+    if TYPE_CHECKING:
+        bone: str
+        shape: str
+        points: str
+        view: str
+        smoothness: float
+        strength: float
+        operation: str
+        radius: float
+        angle: float
+        curve: str
+        through: bool
+        name: str
+    else:
+        bone: bpy.props.StringProperty(name="Bone", description="Deform bone; empty: the active one")
+        shape: bpy.props.EnumProperty(name="Shape", items=SHAPES)
+        points: bpy.props.StringProperty(
+            name="Points", description="JSON rows of x and y in pixels, y up (brush: also the radius)"
+        )
+        view: bpy.props.StringProperty(
+            name="View",
+            description="Name of a camera, or JSON of a viewpoint; empty: the 3D viewport",
+        )
+        smoothness: bpy.props.FloatProperty(
+            name="Smoothness", description="Width of the fade across the edge, pixels", default=40.0, min=0.0
+        )
+        strength: bpy.props.FloatProperty(
+            name="Strength", description="Weight where the selection is full", default=1.0, min=0.0, max=1.0
+        )
+        operation: bpy.props.EnumProperty(name="Operation", items=OPERATIONS)
+        radius: bpy.props.FloatProperty(name="Radius", description="Of the brush, pixels", default=50, min=0)
+        angle: bpy.props.FloatProperty(name="Angle", description="Turns the shape", subtype="ANGLE")
+        curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
+        through: bpy.props.BoolProperty(
+            name="Through", description="Select through everything, not only the surface seen first"
+        )
+        name: bpy.props.StringProperty(name="Name")
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Add the layer."""
+        try:
+            object = active_splats(context)
+            assert object is not None
+            notes = add_layer(object, self._layer(context, object))
+        except GaussiAnimateError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        for note in notes:
+            self.report({"INFO"}, note)
+        return {"FINISHED"}
+
+    def _layer(self, context: bpy.types.Context, object: bpy.types.Object) -> SelectionLayer:
+        bone, view = layer_bone(object, self.bone), viewpoint_of(self.view, object, context)
+        try:
+            points: Any = json.loads(self.points)
+        except json.JSONDecodeError:
+            raise SelectionError("The points of a selection are JSON, as in [[10, 20], [200, 90]]") from None
+        shape = make_shape(self.shape, points, self.radius, self.angle)
+        feather = Feather(self.smoothness, cast(Curve, self.curve.lower()))
+        front = None if self.through else surface_below(object, view, shape, feather)
+        operation = cast(Operation, self.operation.lower())
+        return SelectionLayer(bone, view, shape, feather, self.strength, operation, front, name=self.name)

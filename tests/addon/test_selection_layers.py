@@ -1,0 +1,219 @@
+"""Selection layers in the .blend: scripted, exact, and kept through undo, copies, files and renaming."""
+
+import json
+from dataclasses import replace
+
+import bpy
+import numpy as np
+import pytest
+from compare import evaluated
+from drawn_weights import BONES, add_armature, add_splats, dense, dense_gradients, select
+from mathutils import Vector
+from rigs import make_cloud
+
+from gaussianimate.core.selection.evaluate import evaluate_stack
+from gaussianimate.core.selection.layer import LayerStack
+from gaussianimate.core.selection.skin import SkinField
+from gaussianimate.core.skinning.skin import Skin
+from gaussianimate.gaussianimate_addon.armature import edit_mode
+from gaussianimate.gaussianimate_addon.attributes import read_attribute
+from gaussianimate.gaussianimate_addon.skin_attributes import BASE, influence_count, read_skin
+from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers, write_layers
+
+ops = bpy.ops.gaussianimate
+
+
+@pytest.fixture
+def stage(empty_scene):
+    """Bound splats without weights, seen by a camera from above: 100 pixels a metre."""
+    object, armature = add_splats(empty_scene), add_armature(empty_scene)
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    empty_scene.collection.objects.link(camera)
+    camera.data.type, camera.data.ortho_scale = "ORTHO", 8
+    empty_scene.render.resolution_x, empty_scene.render.resolution_y = 800, 600
+    empty_scene.render.resolution_percentage = 100
+    bpy.context.view_layer.update()
+    camera.matrix_world = object.matrix_world.copy()
+    camera.matrix_world.translation = object.matrix_world @ Vector((1.5, 0, 5))
+    select(object)
+    ops.bind(armature="hand made", method="EMPTY")
+    return object, armature
+
+
+def draw(bone="arm.L", points=((350, 250), (450, 350)), shape="RECTANGLE", **options):
+    """Between 1 and 2 along the bar, unless told otherwise."""
+    given = {"smoothness": 40.0, "through": True, "view": "Camera"} | options
+    return ops.add_selection_layer(bone=bone, shape=shape, points=json.dumps(points), **given)
+
+
+def weights(object, count=3):
+    return dense(read_skin(object.data), count)
+
+
+def test_weights_are_those_of_the_formula(stage):
+    object, _ = stage
+    assert draw() == {"FINISHED"}
+    x = read_attribute(object.data, "position")[:, 0].astype(float)
+    t = np.clip(0.5 - (np.abs(x - 1.5) - 0.5) / 0.4, 0, 1)
+    expected = t * t * (3 - 2 * t)
+    found = weights(object)
+    np.testing.assert_allclose(found[:, 1], expected, atol=1e-4)
+    assert not found[:, [0, 2]].any()
+    slope = -6 * t * (1 - t) / 0.4 * np.sign(x - 1.5)
+    np.testing.assert_allclose(dense_gradients(read_skin(object.data), 3)[:, 1, 0], slope, atol=1e-3)
+
+
+def test_gradients_are_exact_over_weights_to_start_from(stage):
+    """Several bones over bone heat: what is stored is what core's field says, and its differences."""
+    object, _ = stage
+    ops.bind(armature="hand made", method="HEAT")
+    before = read_skin(object.data)
+    draw("arm.L", operation="REPLACE", strength=0.6)
+    draw("hip", ((150, 200), (380, 400)), "ELLIPSE", angle=0.3, operation="ADD")
+    draw("arm.R", ((400, 200), (650, 250), (600, 420), (390, 330)), "LASSO", operation="MIX", strength=0.9)
+    draw("arm.R", ((300, 280, 30), (420, 330, 60)), "STROKE", operation="SUBTRACT")
+    skin, stack = read_skin(object.data), read_layers(object)
+    assert len(stack.layers) == 4 and influence_count(object.data, BASE) == 4
+    np.testing.assert_array_equal(read_skin(object.data, BASE).weights, before.weights)
+    p = read_attribute(object.data, "position").astype(float)
+    field = SkinField(stack, base=read_skin(object.data, BASE), positions=p)
+    found = dense(Skin(*field(p)), 3)
+    np.testing.assert_allclose(dense(skin, 3), found, atol=1e-6)
+    h = 1e-5
+    slopes = np.stack(
+        [(dense(Skin(*field(p + e)), 3) - dense(Skin(*field(p - e)), 3)) / (2 * h) for e in h * np.eye(3)],
+        axis=-1,
+    )
+    wrong = np.abs(slopes - dense_gradients(skin, 3)).max(axis=(1, 2)) > 1e-4 * np.abs(slopes).max()
+    assert np.abs(slopes).max() > 1 and wrong.mean() < 0.02
+
+
+def test_only_the_surface_seen_first(stage):
+    """Two sheets of opaque splats, one above the other."""
+    cloud = make_cloud(3000)
+    positions = cloud.positions.copy()
+    positions[:, 2] = np.where(np.arange(3000) % 2, 0.5, -0.5)
+    full, wide = np.full(3000, 0.99, np.float32), np.full((3000, 3), 0.04, np.float32)
+    sheets = replace(cloud, positions=positions, scales=wide, opacities=full)
+    object = add_splats(bpy.context.scene, name="sheets", cloud=sheets)
+    ops.bind(armature="hand made", method="EMPTY")
+    draw(through=False, smoothness=0.0)
+    upper, inside = positions[:, 2] > 0, np.abs(positions[:, 0] - 1.5) < 0.5
+    np.testing.assert_array_equal(weights(object)[:, 1] > 0.5, upper & inside)
+    draw("arm.R", through=True, smoothness=0.0)
+    np.testing.assert_array_equal(weights(object)[:, 2] > 0, inside)
+
+
+def test_nothing_left_gives_back_the_weights_to_start_from(stage):
+    object, _ = stage
+    ops.bind(armature="hand made", method="HEAT")
+    before = read_skin(object.data)
+    draw()
+    assert np.abs(read_skin(object.data).weights - before.weights).max() > 0.1
+    stack = read_layers(object)
+    write_layers(object, stack.changed(0, muted=True))
+    np.testing.assert_allclose(weights(object), dense(before, 3), atol=1e-6)
+    write_layers(object, stack.without(0))
+    np.testing.assert_array_equal(read_skin(object.data).weights, before.weights)
+    assert not influence_count(object.data, BASE)
+
+
+def test_undo_and_redo(stage):
+    object, _ = stage
+    name = object.name
+    bpy.ops.ed.undo_push(message="Bound")
+    draw()
+    bpy.ops.ed.undo_push(message="First")  # operators called by scripts push none
+    one = weights(object)
+    draw("hip", ((200, 250), (350, 350)))
+    bpy.ops.ed.undo_push(message="Second")
+    two = weights(object)
+    assert np.abs(one - two).max() > 0.5
+    for step, expected, layers in ((bpy.ops.ed.undo, one, 1), (bpy.ops.ed.redo, two, 2)):
+        step()
+        object = bpy.data.objects[name]
+        np.testing.assert_array_equal(weights(object), expected)
+        assert len(read_layers(object).layers) == layers
+
+
+def test_save_reload_and_append(stage, tmp_path):
+    object, _ = stage
+    draw()
+    draw("hip", ((200, 250), (350, 350)), through=False)
+    text, before, path = object.data[LAYERS], weights(object), str(tmp_path / "layers.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.open_mainfile(filepath=path)
+    object = bpy.data.objects["bar"]
+    assert object.data[LAYERS] == text
+    np.testing.assert_array_equal(weights(object), before)
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    with bpy.data.libraries.load(path) as (_, wanted):
+        wanted.objects = ["bar"]
+    appended = wanted.objects[0]
+    for each in (appended, appended.parent):
+        bpy.context.scene.collection.objects.link(each)
+    select(appended)
+    assert appended.data[LAYERS] == text
+    appended.parent.data.bones["hip"].name = "pelvis"
+    bpy.context.view_layer.update()
+    assert [layer.bone for layer in read_layers(appended).layers] == ["arm.L", "pelvis"]
+    write_layers(appended, read_layers(appended))
+    np.testing.assert_allclose(weights(appended), before, atol=1e-7)
+
+
+def test_layers_of_deleted_bones_go_and_the_others_act_on(stage):
+    object, armature = stage
+    draw("arm.L")
+    draw("arm.R", ((450, 250), (550, 350)))
+    with edit_mode(bpy.context, armature):
+        armature.data.edit_bones.remove(armature.data.edit_bones["arm.L"])
+    bpy.context.view_layer.update()
+    stack = read_layers(object)
+    assert stack.bones == ("hip", "arm.R") and [layer.bone for layer in stack.layers] == ["arm.R"]
+    p = read_attribute(object.data, "position").astype(float)
+    np.testing.assert_allclose(weights(object, 2), evaluate_stack(stack, p)[0], atol=1e-6)
+    assert np.isfinite(evaluated(object).positions).all()
+
+
+def test_a_new_deform_bone_can_be_drawn_for(stage):
+    object, armature = stage
+    with edit_mode(bpy.context, armature):
+        new = armature.data.edit_bones.new("tail")
+        new.head, new.tail = (1.5, 0, 0), (2, 0, 0)
+    draw("tail")
+    assert read_layers(object).bones == (*BONES, "tail")
+    assert weights(object, 4)[:, 3].max() == 1
+    armature.pose.bones["tail"].location = (0, 1, 0)
+    bpy.context.view_layer.update()
+    moved = np.linalg.norm(evaluated(object).positions - read_attribute(object.data, "position"), axis=1)
+    np.testing.assert_allclose(moved, 2 * weights(object, 4)[:, 3], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bone": "control"}, "deforms nothing"),
+        ({"bone": "nobody"}, "no bone 'nobody'"),
+        ({"view": "Lamp"}, "no camera 'Lamp'"),
+        ({"view": "{}"}, "view cannot be read"),
+        ({"points": ((1, 2),)}, "at least 2 points"),
+        ({"points": ((1, 2, 3), (4, 5, 6))}, "rows of two numbers"),
+        ({"points": "x"}, "rows of two numbers"),
+    ],
+)
+def test_what_is_refused(stage, options, message):
+    object, _ = stage
+    with pytest.raises(RuntimeError, match=message):
+        draw(**options)
+    assert read_layers(object) == LayerStack(BONES)
+
+
+def test_a_view_as_json(stage):
+    object, _ = stage
+    draw()
+    layer = read_layers(object).layers[0]
+    before = weights(object)
+    write_layers(object, LayerStack(BONES))
+    draw(view=json.dumps(layer.viewpoint.to_dict()))
+    assert read_layers(object).layers == (layer,)
+    np.testing.assert_array_equal(weights(object), before)
