@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 import bpy
 
 from .views import redraw_views
 
-
-def _secondary_motion(notes: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
-    from .secondary.modes import apply_mode
-
-    apply_mode(cast(bpy.types.Object, notes.id_data))
+# By name of a property of objects: what follows its changes, for the object it belongs to.
+FOLLOWERS: dict[str, Callable[[bpy.types.Object], None]] = {}
 
 
-def _colour_bones(notes: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
-    from .secondary.modes import apply_colours
+def _follow(name: str) -> Callable[[bpy.types.PropertyGroup, bpy.types.Context], None]:
+    def update(notes: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
+        if name in FOLLOWERS:
+            FOLLOWERS[name](cast(bpy.types.Object, notes.id_data))
 
-    apply_colours(cast(bpy.types.Object, notes.id_data))
+    return update
 
 
 def _redraw(properties: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
@@ -196,13 +196,13 @@ class GaussianimateObject(bpy.types.PropertyGroup):
             ),
             default="LIVE",
             override={"LIBRARY_OVERRIDABLE"},
-            update=_secondary_motion,
+            update=_follow("secondary_motion"),
         )
         colour_bones: bpy.props.BoolProperty(
             name="Colour Bones",
             description="Colour the skeleton by how far its pose is from captured ones: green, amber, red",
             override={"LIBRARY_OVERRIDABLE"},
-            update=_colour_bones,
+            update=_follow("colour_bones"),
         )
 
 

@@ -14,12 +14,12 @@ from bpy.app.handlers import persistent
 
 from ..motion_store import has_motion
 from ..motion_switch import is_replaying
-from ..properties import object_notes
+from ..properties import FOLLOWERS, object_notes
 from ..views import redraw_sidebars
 from .bone_colours import colour_bones
 from .live import LIVE
 from .modes import LIVE as ANSWERED
-from .modes import mode_of, mute_baked
+from .modes import apply_colours, apply_mode, mode_of, mute_baked
 
 TAB = "GaussiAnimate"
 
@@ -100,7 +100,8 @@ _HANDLERS = (
 
 
 def register() -> None:
-    """Follow poses."""
+    """Follow poses, and the switches."""
+    FOLLOWERS.update(secondary_motion=apply_mode, colour_bones=apply_colours)
     for event, function in _HANDLERS:
         getattr(bpy.app.handlers, event).append(function)
 
@@ -111,4 +112,6 @@ def unregister() -> None:
         handlers = getattr(bpy.app.handlers, event)
         if function in handlers:
             handlers.remove(function)
+    for name in ("secondary_motion", "colour_bones"):
+        FOLLOWERS.pop(name, None)
     LIVE.forget()

@@ -292,13 +292,6 @@ def rotation_exp(vectors: F64) -> F64:
     return np.asarray(quaternion_to_matrix(turns), np.float64)
 
 
-def rotation_angles(matrices: F64) -> F64:
-    """Angles (...,) in radians, 0..pi, of rotation matrices (..., 3, 3)."""
-    skew = matrices - np.swapaxes(matrices, -1, -2)
-    sine = np.sqrt(skew[..., 0, 1] ** 2 + skew[..., 0, 2] ** 2 + skew[..., 1, 2] ** 2)
-    return np.arctan2(sine, np.trace(matrices, axis1=-2, axis2=-1) - 1)
-
-
 def skinning_transforms(tree: KinematicTree, poses: Poses) -> F64:
     """(F, J, 3, 4) rest -> posed transforms of the joints, in the statistics' units."""
     transforms = np.empty((*poses.rotations.shape[:3], 4))

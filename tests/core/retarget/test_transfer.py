@@ -12,7 +12,6 @@ from gaussianimate.core.retarget.skeleton import RestSkeleton
 from gaussianimate.core.retarget.suggest import suggest_bone_map
 from gaussianimate.core.retarget.transfer import RetargetOptions, retarget_motion
 from gaussianimate.core.rigging.kabsch import kabsch
-from gaussianimate.core.rigging.skeleton.poses import rotation_angles
 from gaussianimate.core.rotations import (
     affine_inverse,
     affine_multiply,
@@ -42,6 +41,12 @@ def moved(skeleton, mats, turn, scale=1.0, shift=(0, 0, 0)):
     tails = skeleton.tails @ move[:, :3].T + move[:, 3]
     other = replace(skeleton, heads=heads, tails=tails, world=skeleton.world @ turn.T)
     return other, affine_multiply(affine_multiply(move, mats), affine_inverse(move))
+
+
+def rotation_angles(matrices):
+    skew = matrices - np.swapaxes(matrices, -1, -2)
+    sine = np.sqrt(skew[..., 0, 1] ** 2 + skew[..., 0, 2] ** 2 + skew[..., 1, 2] ** 2)
+    return np.arctan2(sine, np.trace(matrices, axis1=-2, axis2=-1) - 1)
 
 
 def largest_angle(a, b):
