@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
@@ -56,6 +56,9 @@ def collect_more(capture: Capture, rest: GaussianCloud, progress: Progress = no_
     ----------
     capture : the new frames only; rest : the splats of the object they are for
     """
+    notes: list[str] = []
+    if (load := capture.load_cloud) is not None:
+        capture = replace(capture, load_cloud=lambda frame: _with_bands(load(frame), rest, notes))
     frames = collect_frames(capture, rest, progress)
     if capture.load_cloud is None:
         return frames
@@ -67,7 +70,23 @@ def collect_more(capture: Capture, rest: GaussianCloud, progress: Progress = no_
         if name in known and name not in frames.varying and not np.allclose(values, known[name], atol=SAME)
     }
     varying = {name: values for name, values in frames.varying.items() if name in known}
-    return CaptureFrames(frames.positions, frames.frame_valid, varying | constant, frames.notes)
+    return CaptureFrames(
+        frames.positions, frames.frame_valid, varying | constant, (*frames.notes, *dict.fromkeys(notes))
+    )
+
+
+def _with_bands(cloud: GaussianCloud, rest: GaussianCloud, notes: list[str]) -> GaussianCloud:
+    """Spherical harmonics of as many bands as the splats at rest have: higher are cut, missing ones 0."""
+    wanted, given = rest.sh.shape[1], cloud.sh.shape[1]
+    if given == wanted:
+        return cloud
+    if given > wanted:
+        notes.append(
+            "view-dependent colours of the new capture are finer than those of the rig, and were cut"
+        )
+    sh = np.zeros((len(cloud.sh), wanted, 3), np.float32)
+    sh[:, : min(wanted, given)] = cloud.sh[:, :wanted]
+    return replace(cloud, sh=sh)
 
 
 def store_joined(object: bpy.types.Object, more: MoreFrames) -> tuple[bpy.types.Object, tuple[str, ...]]:
@@ -107,7 +126,7 @@ def store_joined(object: bpy.types.Object, more: MoreFrames) -> tuple[bpy.types.
         store_skeleton(store, more.skeleton)
     store.hide_render = store.hide_viewport = True
     store.display_type = "BOUNDS"
-    return store, notes
+    return store, tuple(dict.fromkeys((*new.notes, *notes)))
 
 
 def _write(

@@ -58,7 +58,7 @@ def store_motion(armature: bpy.types.Object, motion: LearnedMotion, space: F64 |
 
 def has_motion(armature: bpy.types.Object) -> bool:
     """Return whether a motion is kept with the armature."""
-    return MOTION in _data(armature)
+    return _kept(_data(armature)) is not None
 
 
 def forget_motion(armature: bpy.types.Object) -> None:
@@ -69,13 +69,14 @@ def forget_motion(armature: bpy.types.Object) -> None:
 def forget_motion_of(data: bpy.types.Armature) -> None:
     """Likewise, of armature data."""
     if MOTION in data:
-        _drop_text(data[MOTION])
+        if _kept(data) is not None:
+            _drop_text(data[MOTION])
         del data[MOTION]
 
 
 def motion_digest(armature: bpy.types.Object) -> str:
     """Return what changes whenever the motion does, "" where none is kept. Cheap."""
-    kept: Any = _data(armature).get(MOTION)
+    kept = _kept(_data(armature))
     return "" if kept is None else kept["digest"]
 
 
@@ -118,6 +119,13 @@ def stored_rig(object: bpy.types.Object, armature: bpy.types.Object) -> Rig:
     """
     motion, skin = load_motion(armature), read_skin(splats(object))
     return rig_of(motion, read_attribute(splats(object), "position"), skin.indices, skin.weights)
+
+
+def _kept(data: bpy.types.Armature) -> Any:
+    """What is kept with armature data; None where nothing is, or what has that name is something else."""
+    kept: Any = data.get(MOTION)
+    names = kept.keys() if hasattr(kept, "keys") else ()
+    return kept if {"digest", "joints", "skin"} <= set(names) else None
 
 
 def _data(armature: bpy.types.Object) -> bpy.types.Armature:
@@ -177,7 +185,7 @@ def _before_save(path: str, *_: Any) -> None:
     if not path:
         return
     for data in bpy.data.armatures:
-        if data.library is None and MOTION in data:
+        if data.library is None and _kept(data) is not None:
             _place(data, Path(path))
 
 

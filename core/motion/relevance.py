@@ -137,7 +137,7 @@ class HeldOutError:
             error += float((left_out**2).sum())
             outer[:, block] = inverse[:, block] @ (pulls[block] @ left_out.T)
         slope = outer @ inverse - (inverse @ pulls) @ answers.T
-        norm = float((self.targets**2).sum())
+        norm = float((self.targets**2).sum()) or 1.0  # one frame, or nothing moves
         return error / norm, (slope + slope.T) / norm
 
 

@@ -29,6 +29,7 @@ from .rig_bones import Poses, RigBones, rig_bones
 
 F64 = NDArray[np.float64]
 METHODS = ("AUTO", "MATCH", "KERNEL", "FULL")
+FASTEST = 200  # scene frames in the time of one captured
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,18 @@ def query_steps(
     predictor = load_motion(armature).predictor
     bones = rig_bones(armature, predictor.database, motion_digest(armature))
     fps = scene_fps(context.scene)
+    if fps > FASTEST * predictor.database.fps:
+        raise RigError(
+            f"The scene runs at {fps:.6g} frames a second, the capture at {predictor.database.fps:.6g}; "
+            "lower the frame rate of the scene to bake"
+        )
     before, after = _margins(predictor, fps)
     first, last = frame_start - before, frame_end + after
     keyed = is_keyed_alone(armature, bones)
     if keyed:  # beyond its keys an animation only stands still
         start, end = _key_range(armature, bones)
-        first = min(frame_start, math.floor(max(first, start)))
-        last = max(frame_end, math.ceil(min(last, end)))
+        first = math.floor(min(frame_start, max(first, start)))
+        last = math.ceil(max(frame_end, min(last, end)))
     frames, poses = np.arange(first, last + 1), None
     if keyed:
         posed = armature.evaluated_get(context.evaluated_depsgraph_get())
@@ -124,12 +130,14 @@ def _margins(predictor: AutoPredictor, fps: float) -> tuple[int, int]:
 
 
 def _key_range(armature: bpy.types.Object, bones: RigBones) -> tuple[float, float]:
-    """First and last key on the joints; endless where their curves go on beyond, or there are none."""
+    """First and last key on the joints: endless where their curves go on beyond, nowhere without curves."""
     bag = channel_bag(armature)
     names = [armature.pose.bones[row].name for row in bones.joint_rows.tolist()]
     paths = tuple(bone_path(name, "") for name in names)
     curves = [] if bag is None else [curve for curve in bag.fcurves if curve.data_path.startswith(paths)]
-    if not curves or any(len(curve.modifiers) or curve.extrapolation != "CONSTANT" for curve in curves):
+    if not curves:
+        return math.inf, -math.inf
+    if any(len(curve.modifiers) or curve.extrapolation != "CONSTANT" for curve in curves):
         return -math.inf, math.inf
     ranges = np.array([curve.range() for curve in curves])
     return float(ranges[:, 0].min()), float(ranges[:, 1].max())

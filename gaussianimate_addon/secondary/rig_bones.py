@@ -128,7 +128,8 @@ def rig_bones(armature: bpy.types.Object, database: MotionDatabase, digest: str)
 
     Raises
     ------
-    RigError : joints are missing, or were moved otherwise than by an Apply of the armature's transform
+    RigError : joints or all skin bones are missing, or joints were moved otherwise than by an Apply of the
+        armature's transform
     """
     stance = _stance(armature)
     places = [(row, pose_bone.bone) for row, pose_bone in enumerate(armature.pose.bones)]
@@ -140,6 +141,8 @@ def rig_bones(armature: bpy.types.Object, database: MotionDatabase, digest: str)
     if not order or order[0] != 0 or not set(order) <= joints.keys():
         raise edited
     known = [b for b in sorted(skin) if b < database.bone_count]
+    if not known:
+        raise RigError(f"'{armature.name}' has lost all its skin bones; undo that, or build the rig again")
     joint_rows, skin_rows = _rows(joints, order), _rows(skin, known)
     rests = np.array([bone.matrix_local for _, bone in places], np.float64).reshape(-1, 4, 4)
     moved = fit_similarity(np.array([learned[j] for j in order]), rests[joint_rows])

@@ -271,3 +271,21 @@ def test_a_mesh_is_sampled_where_its_splats_were(empty_scene):
     assert np.abs(follow.positions[0] - mesh_to_splats(second, 200).positions[0]).max() > 0.1
     with pytest.raises(Exception, match="same mesh"):
         mesh_to_splats(replace(second, faces=faces[:-1]), 1, samples=kept)
+
+
+@pytest.mark.parametrize("degrees", [(1, 0), (0, 2)])
+def test_captures_of_other_bands_of_colour(empty_scene, degrees):
+    (cloud, rig), (more, moved) = true_rig(0.6), true_rig(0.9)
+    captures = []
+    for name, degree, each, posed in (("bar", degrees[0], cloud, rig), ("more", degrees[1], more, moved)):
+        colours = make_cloud(len(each.positions), joints=4, degree=degree).sh
+        captures.append(add_object(replace(each, sh=colours), posed, name))
+    object, other = captures
+    apply_rig(bpy.context, object, rig, make_skin_of(rig), learn_motion(rig))
+    bpy.context.view_layer.objects.active = object
+    assert ops.add_capture(source=other.name) == {"FINISHED"}
+    first, added = (capture_from_point_cloud(object).load_cloud(f).sh for f in (2, FRAMES + 2))
+    assert first.shape == added.shape == (len(cloud.positions), (degrees[0] + 1) ** 2, 3)
+    assert np.abs(first[:, 1:]).sum() > 0 or degrees[0] == 0
+    assert not added[:, 1:].any()  # none were given
+    assert ("were cut" in object_notes(object).rig_notes) == (degrees[0] < degrees[1])

@@ -124,3 +124,15 @@ def test_damaged_bytes_in_the_blend_are_said(learned):
         text[motion_store.BYTES] = damaged
         with pytest.raises(RigError, match="damaged; build the rig again"):
             load_motion(armature)
+
+
+def test_a_property_of_that_name_that_says_nothing_is_no_motion(learned, tmp_path):
+    _, armature, _ = learned
+    for nothing in (3, "motion", {"digest": "x"}):
+        armature.data[motion_store.MOTION] = nothing
+        assert not has_motion(armature) and motion_digest(armature) == ""
+        with pytest.raises(RigError, match="has learned no motion; build the rig again"):
+            load_motion(armature)
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"), copy=True)
+        forget_motion(armature)
+        assert motion_store.MOTION not in armature.data

@@ -22,6 +22,7 @@ from gaussianimate.gaussianimate_addon.armature import SKIN_BONE
 from gaussianimate.gaussianimate_addon.motion_store import forget_motion
 from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
 from gaussianimate.gaussianimate_addon.properties import object_notes
+from gaussianimate.gaussianimate_addon.secondary.bake import query_steps
 from gaussianimate.gaussianimate_addon.secondary.bone_colours import coverage_colours
 from gaussianimate.gaussianimate_addon.secondary.live import LIVE
 
@@ -136,6 +137,32 @@ def test_what_cannot_be_baked_is_said(bar):
         with pytest.raises(RuntimeError, match="has learned no motion yet; build it again"):
             operator()
     healthy()
+
+
+def test_a_scene_of_absurd_rate_is_said_and_no_keys_mean_no_frames_around(bar):
+    armature, _ = bar
+    scene = bpy.context.scene
+    scene.render.fps, scene.render.fps_base = 32767, 1e-5
+    with pytest.raises(RuntimeError, match="runs at 3.27.* frames a second, the capture at 24; lower"):
+        ops.bake_partmm(frame_start=1, frame_end=2)
+    scene.render.fps, scene.render.fps_base = 4000, 1
+    armature.animation_data_clear()
+    steps = query_steps(bpy.context, armature, 1, 2, "AUTO")
+    assert [stage for stage, _ in steps] == ["Reading poses"] * 2
+    assert ops.bake_partmm(frame_start=1, frame_end=2) == {"FINISHED"}
+    healthy()
+
+
+def test_lost_skin_bones_are_said(bar):
+    armature, _ = bar
+    bpy.ops.object.mode_set(mode="EDIT")
+    for bone in list(armature.data.edit_bones):
+        if SKIN_BONE in bone:
+            armature.data.edit_bones.remove(bone)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    with pytest.raises(RuntimeError, match="lost all its skin bones; undo that"):
+        ops.bake_partmm(frame_start=1, frame_end=2)
+    assert "lost all its skin bones" in LIVE.failures[armature.session_uid]
 
 
 def test_the_switch_keeps_the_bake(bar):

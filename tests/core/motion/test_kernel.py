@@ -207,7 +207,7 @@ def test_a_model_that_is_not_whole_or_not_of_this_version_is_refused(model):
         KernelModel.from_arrays({**arrays, "kernel_relevances": arrays["kernel_relevances"][:-3]})
 
 
-@pytest.mark.parametrize("clips, frames", [(1, 60), (1, 3), (2, 1), (3, 10)])
+@pytest.mark.parametrize("clips, frames", [(1, 60), (1, 3), (1, 1), (2, 1), (3, 10)])
 def test_few_clips_and_frames_are_enough_to_fit(puppet, swaying, clips, frames):
     model = fit_kernel(swaying.database(puppet, range(clips), frames=frames), steps=3)
     answer = model.predict(*swaying.motion(113), swaying.FPS)
