@@ -19,6 +19,12 @@ def _classes() -> tuple[type, ...]:
     from .render_splats import GAUSSIANIMATE_OT_render_splats
     from .retarget_action import GAUSSIANIMATE_OT_retarget_action, GAUSSIANIMATE_OT_suggest_bone_map
     from .secondary_motion import GAUSSIANIMATE_OT_set_secondary_motion
+    from .selection_layers import (
+        GAUSSIANIMATE_OT_edit_layers,
+        GAUSSIANIMATE_OT_mirror_layers,
+        GAUSSIANIMATE_OT_toggle_rest,
+        GAUSSIANIMATE_OT_view_selection_layer,
+    )
 
     return (
         GAUSSIANIMATE_OT_import_capture,
@@ -26,6 +32,10 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_build_rig,
         GAUSSIANIMATE_OT_bind,
         GAUSSIANIMATE_OT_add_selection_layer,
+        GAUSSIANIMATE_OT_edit_layers,
+        GAUSSIANIMATE_OT_mirror_layers,
+        GAUSSIANIMATE_OT_view_selection_layer,
+        GAUSSIANIMATE_OT_toggle_rest,
         GAUSSIANIMATE_OT_refit_skeleton,
         GAUSSIANIMATE_OT_add_capture,
         GAUSSIANIMATE_OT_set_motion,

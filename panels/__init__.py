@@ -12,11 +12,14 @@ def _classes() -> tuple[type, ...]:
     from .retarget_panel import GAUSSIANIMATE_PT_retarget, GAUSSIANIMATE_UL_bone_map
     from .rig_panel import GAUSSIANIMATE_PT_rig
     from .secondary_panel import GAUSSIANIMATE_PT_secondary
+    from .weights_panel import GAUSSIANIMATE_PT_weights, GAUSSIANIMATE_UL_layers
 
     return (
         GAUSSIANIMATE_PT_main,
         GAUSSIANIMATE_PT_import,
         GAUSSIANIMATE_PT_rig,
+        GAUSSIANIMATE_UL_layers,
+        GAUSSIANIMATE_PT_weights,
         GAUSSIANIMATE_PT_animate,
         GAUSSIANIMATE_PT_secondary,
         GAUSSIANIMATE_UL_bone_map,

@@ -11,6 +11,7 @@ from ...core.errors import GaussiAnimateError
 from ..armature import SKIN_BONE
 from ..deform_nodes import bone_names
 from ..deformer import deformer
+from . import layer_list
 from .layers import has_layers
 from .numbering import bound_objects, follow_bones
 
@@ -70,7 +71,8 @@ _HANDLERS = (
 
 
 def register() -> None:
-    """Follow the file."""
+    """Add the list of layers to splats, and follow the file."""
+    layer_list.register()
     for event, function in _HANDLERS:
         getattr(bpy.app.handlers, event).append(function)
 
@@ -81,3 +83,4 @@ def unregister() -> None:
         handlers = getattr(bpy.app.handlers, event)
         if function in handlers:
             handlers.remove(function)
+    layer_list.unregister()

@@ -56,12 +56,15 @@ def write_layers(object: bpy.types.Object, stack: LayerStack, evaluate: bool = T
     -------
     notes : one sentence each on what was cut, for a report
     """
+    from .layer_list import fill_list
+
     data = splats(object)
     if stack.layers and not influence_count(data, BASE) and influence_count(data):
         before = data.get(LAYERS)
         if before is None or not _parsed(before).layers:
             _keep_base(data)
     data[LAYERS] = stack.to_json()
+    fill_list(object, stack)
     return update_weights(object) if evaluate else ()
 
 

@@ -1,0 +1,83 @@
+"""Changes of the list of layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import bpy
+import numpy as np
+
+from ...core.errors import SelectionError
+from ...core.selection.mirror import REFLECT_X, mirror_layer
+from ..deform_nodes import get_bind
+from ..deformer import deformer
+from .gestures import layer_bone
+from .layer_list import layer_list
+from .layers import read_layers, write_layers
+
+
+def move_layer(object: bpy.types.Object, index: int, step: int) -> None:
+    """Let a layer act before the one above it (-1) or after the one below it (+1) of the same bone."""
+    stack = read_layers(object)
+    bone = stack.layers[index].bone
+    same = [i for i, layer in enumerate(stack.layers) if layer.bone == bone]
+    place = same.index(index) + step
+    if 0 <= place < len(same):
+        write_layers(object, stack.moved(index, same[place]))
+        layer_list(object).active = same[place]
+
+
+def duplicate_layer(object: bpy.types.Object, index: int) -> None:
+    """Add a copy of a layer right after it."""
+    stack = read_layers(object)
+    write_layers(object, stack.added(stack.layers[index], index + 1))
+    layer_list(object).active = index + 1
+
+
+def delete_layer(object: bpy.types.Object, index: int) -> None:
+    """Delete a layer; the one before it of the same bone becomes active, else the next."""
+    stack = read_layers(object)
+    bone = stack.layers[index].bone
+    after = stack.without(index)
+    write_layers(object, after)
+    same = [i for i, layer in enumerate(after.layers) if layer.bone == bone]
+    layer_list(object).active = max((i for i in same if i < index), default=min(same, default=-1))
+
+
+def copy_bone_layers(
+    object: bpy.types.Object, bone: str, to: str = "", index: int | None = None, mirror: bool = True
+) -> tuple[int, str]:
+    """Copy layers to another bone.
+
+    Parameters
+    ----------
+    to : the other bone; empty: that of the opposite side
+    index : copy this layer only, after those the other bone has; None: all of the bone's, in place of them
+    mirror : across the armature's X as bound; False selects the same splats
+
+    Returns
+    -------
+    how many layers, and to which bone
+
+    Raises
+    ------
+    SelectionError : there is no such bone, or no opposite side
+    """
+    to = to or bpy.utils.flip_name(bone)
+    if to == bone:
+        raise SelectionError(f"The bone '{bone}' has no other side; name bones with .L and .R")
+    to, stack = layer_bone(object, to), read_layers(object)
+    copied = stack.of_bone(bone) if index is None else (stack.layers[index],)
+    reflection = armature_reflection(object)
+    made = [mirror_layer(layer, to, reflection) if mirror else replace(layer, bone=to) for layer in copied]
+    kept = stack.layers if index is not None else tuple(la for la in stack.layers if la.bone != to)
+    write_layers(object, replace(stack, layers=(*kept, *made)))
+    return len(made), to
+
+
+def armature_reflection(object: bpy.types.Object) -> np.ndarray:
+    """Return the reflection (4, 4) across the armature's YZ plane, in the object's space."""
+    modifier = deformer(object)
+    assert modifier is not None
+    bind = get_bind(modifier.node_group)
+    return np.linalg.inv(bind) @ REFLECT_X @ bind

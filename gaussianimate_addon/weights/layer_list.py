@@ -1,0 +1,258 @@
+"""The layers as a list that panels draw and numbers are edited in; the document stays the one truth.
+
+Every line of the list reads its values from the document and writes them there, which evaluates the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import bpy
+
+from ...core.errors import SelectionError
+from ...core.selection.layer import LayerStack, SelectionLayer
+from ..attributes import splats
+from ..deformer import deformer_armature
+from .layers import has_layers, read_layers, write_layers
+
+OPERATIONS = ("add", "subtract", "replace", "multiply", "mix")
+CURVES = ("smoothstep", "linear")
+
+
+def _object_of(data: Any) -> bpy.types.Object | None:
+    return next((object for object in bpy.data.objects if object.data == data), None)
+
+
+def _read(line: Any) -> SelectionLayer | None:
+    """Return the layer of a line, None where the document does not go that far."""
+    object = _object_of(line.id_data)
+    if object is None or not has_layers(object):
+        return None
+    layers = read_layers(object).layers
+    return layers[line.index] if 0 <= line.index < len(layers) else None
+
+
+def _write(line: Any, **values: Any) -> None:
+    object = _object_of(line.id_data)
+    layer = _read(line)
+    if object is None or layer is None:
+        return
+    stack = read_layers(object)
+    changed = stack.changed(line.index, **values)
+    if changed != stack:
+        write_layers(object, changed, evaluate=set(values) != {"name"})
+
+
+def _feather(line: Any, **values: Any) -> None:
+    layer = _read(line)
+    if layer is not None:
+        _write(line, feather=replace(layer.feather, **values))
+
+
+# Getters and setters are functions: Blender evaluates annotations where it finds no names within lambdas.
+
+
+def _title(line: Any) -> str:
+    return layer_title(_read(line))
+
+
+def _set_title(line: Any, value: str) -> None:
+    _write(line, name=value)
+
+
+def _shown(line: Any) -> bool:
+    layer = _read(line)
+    return layer is not None and not layer.muted
+
+
+def _set_shown(line: Any, value: bool) -> None:
+    _write(line, muted=not value)
+
+
+def _smoothness(line: Any) -> float:
+    layer = _read(line)
+    return 0.0 if layer is None else layer.feather.width
+
+
+def _set_smoothness(line: Any, value: float) -> None:
+    _feather(line, width=value)
+
+
+def _strength(line: Any) -> float:
+    layer = _read(line)
+    return 0.0 if layer is None else layer.strength
+
+
+def _set_strength(line: Any, value: float) -> None:
+    _write(line, strength=value)
+
+
+def _operation(line: Any) -> int:
+    layer = _read(line)
+    return 0 if layer is None else OPERATIONS.index(layer.operation)
+
+
+def _set_operation(line: Any, value: int) -> None:
+    _write(line, operation=OPERATIONS[value])
+
+
+def _curve(line: Any) -> int:
+    layer = _read(line)
+    return 0 if layer is None else CURVES.index(layer.feather.curve)
+
+
+def _set_curve(line: Any, value: int) -> None:
+    _feather(line, curve=CURVES[value])
+
+
+class GaussianimateLayer(bpy.types.PropertyGroup):
+    """One line: a window onto the layer at ``index`` in the document."""
+
+    if TYPE_CHECKING:
+        index: int
+        title: str
+        shown: bool
+        smoothness: float
+        strength: float
+        operation: str
+        curve: str
+    else:
+        index: bpy.props.IntProperty()
+        title: bpy.props.StringProperty(name="Name", get=_title, set=_set_title)
+        shown: bpy.props.BoolProperty(
+            name="Acts", description="Whether the layer acts on the weights", get=_shown, set=_set_shown
+        )
+        smoothness: bpy.props.FloatProperty(
+            name="Smoothness",
+            description="Width of the fade across the edge, pixels of the view it was drawn in",
+            min=0.0,
+            soft_max=400.0,
+            get=_smoothness,
+            set=_set_smoothness,
+        )
+        strength: bpy.props.FloatProperty(
+            name="Strength",
+            description="Weight where the selection is full",
+            min=0.0,
+            max=1.0,
+            get=_strength,
+            set=_set_strength,
+        )
+        operation: bpy.props.EnumProperty(
+            name="Operation",
+            items=[(name.upper(), name.title(), "") for name in OPERATIONS],
+            get=_operation,
+            set=_set_operation,
+        )
+        curve: bpy.props.EnumProperty(
+            name="Fade",
+            items=[("SMOOTHSTEP", "Smooth", "A continuous slope"), ("LINEAR", "Linear", "Fades evenly")],
+            get=_curve,
+            set=_set_curve,
+        )
+
+
+def _bone(shown: Any) -> str:
+    return _active_bone(shown.id_data)
+
+
+def _set_bone(shown: Any, value: str) -> None:
+    _set_active_bone(shown.id_data, value)
+
+
+class GaussianimateLayers(bpy.types.PropertyGroup):
+    """The list, and the bone that layers are drawn for: the armature's active one."""
+
+    if TYPE_CHECKING:
+        lines: Any
+        active: int
+        bone: str
+    else:
+        lines: bpy.props.CollectionProperty(type=GaussianimateLayer)
+        active: bpy.props.IntProperty(name="Active Layer")
+        bone: bpy.props.StringProperty(
+            name="Bone",
+            description="Bone that weights are drawn for",
+            get=_bone,
+            set=_set_bone,
+        )
+
+
+def layer_list(object: bpy.types.Object) -> GaussianimateLayers:
+    """Return the list of an object's splats."""
+    return cast("GaussianimateLayers", splats(object).gaussianimate_layer_list)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def fill_list(object: bpy.types.Object, stack: LayerStack) -> None:
+    """Let the list have one line a layer."""
+    if not hasattr(splats(object), "gaussianimate_layer_list"):
+        return  # scripts without the extension's properties
+    lines = layer_list(object).lines
+    while len(lines) > len(stack.layers):
+        lines.remove(len(lines) - 1)
+    while len(lines) < len(stack.layers):
+        lines.add()
+    for index, line in enumerate(lines):
+        line.index = index
+
+
+def active_layer(object: bpy.types.Object) -> tuple[int, SelectionLayer]:
+    """Return index and layer of the list's active line.
+
+    Raises
+    ------
+    SelectionError : there is none
+    """
+    index = layer_list(object).active
+    layers = read_layers(object).layers if has_layers(object) else ()
+    if not 0 <= index < len(layers):
+        raise SelectionError("Choose a layer in the list")
+    return index, layers[index]
+
+
+def layer_title(layer: SelectionLayer | None) -> str:
+    """Return the name the user gave, else what was drawn."""
+    if layer is None:
+        return ""
+    return layer.name or {"stroke": "Brush"}.get(layer.shape.kind, layer.shape.kind.title())
+
+
+def active_bone(object: bpy.types.Object) -> str:
+    """Return the name of the armature's active bone, empty where there is none."""
+    return _active_bone(object.data)
+
+
+def _armature_data(data: Any) -> Any:
+    object = _object_of(data)
+    armature = deformer_armature(object) if object is not None else None
+    return None if armature is None else armature.data
+
+
+def _active_bone(data: Any) -> str:
+    bones = _armature_data(data)
+    active = bones.bones.active if bones is not None else None
+    return "" if active is None else active.name
+
+
+def _set_active_bone(data: Any, name: str) -> None:
+    bones = _armature_data(data)
+    if bones is not None and name in bones.bones:
+        bones.bones.active = bones.bones[name]
+
+
+CLASSES = (GaussianimateLayer, GaussianimateLayers)
+
+
+def register() -> None:
+    """Add the list to splats."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    bpy.types.PointCloud.gaussianimate_layer_list = bpy.props.PointerProperty(type=GaussianimateLayers)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def unregister() -> None:
+    """Undo :func:`register`."""
+    del bpy.types.PointCloud.gaussianimate_layer_list  # pyright: ignore[reportAttributeAccessIssue]
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

@@ -1,0 +1,253 @@
+"""The list of layers: numbers, reorder, duplicate, delete, mute, mirror; what the panel shows."""
+
+import json
+from types import SimpleNamespace
+
+import bpy
+import numpy as np
+import pytest
+from drawn_weights import add_armature, add_splats, dense, select
+from mathutils import Matrix
+
+from gaussianimate.core.selection.evaluate import evaluate_weights
+from gaussianimate.core.selection.viewpoint import Viewpoint
+from gaussianimate.gaussianimate_addon.attributes import read_attribute
+from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
+from gaussianimate.gaussianimate_addon.weights.edits import armature_reflection
+from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
+from gaussianimate.gaussianimate_addon.weights.layers import read_layers
+from gaussianimate.panels.weights_panel import GAUSSIANIMATE_PT_weights, GAUSSIANIMATE_UL_layers
+
+ops = bpy.ops.gaussianimate
+TOP = Viewpoint(
+    Matrix.Translation((-1.5, 0, -5)), Matrix.Diagonal((0.25, 1 / 3, -0.1, 1)), (0, 0, 800, 600)
+)  # 100 pixels a metre of the bar
+VIEW = json.dumps(TOP.to_dict())
+
+
+def draw(bone, low, high, **options):
+    points = [[250 + 100 * low, 200], [250 + 100 * high, 400]]
+    given = {"shape": "RECTANGLE", "smoothness": 30.0, "through": True, "view": VIEW} | options
+    ops.add_selection_layer(bone=bone, points=json.dumps(points), **given)
+
+
+@pytest.fixture
+def stage(empty_scene):
+    """Two layers of arm.L, one of hip."""
+    object, armature = add_splats(empty_scene), add_armature(empty_scene)
+    select(object)
+    ops.bind(armature="hand made", method="EMPTY")
+    draw("arm.L", 1, 2, name="first")
+    draw("hip", 0, 1)
+    draw("arm.L", 1.4, 2.5, operation="SUBTRACT", strength=0.5)
+    return object, armature
+
+
+def agree(object):
+    """The stored weights are those of the stored layers (which nothing was normalised in)."""
+    p = read_attribute(object.data, "position").astype(float)
+    found, expected = dense(read_skin(object.data), 3), evaluate_weights(read_layers(object), p)
+    expected /= np.maximum(expected.sum(axis=1, keepdims=True), 1)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    return found
+
+
+def test_lines_read_and_write_the_document(stage):
+    object, _ = stage
+    lines = layer_list(object).lines
+    assert [line.title for line in lines] == ["first", "Rectangle", "Rectangle"]
+    assert (lines[2].operation, lines[2].strength, lines[2].smoothness) == ("SUBTRACT", 0.5, 30)
+    before = agree(object)
+    lines[2].strength = 1.0
+    lines[0].smoothness = 80.0
+    lines[0].curve = "LINEAR"
+    lines[1].shown = False
+    lines[0].title = "upper"
+    stack = read_layers(object)
+    assert (stack.layers[2].strength, stack.layers[0].feather.width) == (1, 80)
+    assert (stack.layers[0].feather.curve, stack.layers[0].name, stack.layers[1].muted) == (
+        "linear", "upper", True
+    )  # fmt: skip
+    after = agree(object)
+    assert np.abs(after - before).max() > 0.4 and not after[:, 0].any()
+    lines[2].operation = "REPLACE"
+    agree(object)
+
+
+def test_reorder_keeps_to_the_bone(stage):
+    object, _ = stage
+    shown = layer_list(object)
+    shown.active = 2
+    ops.edit_layers(action="UP")
+    assert shown.active == 0
+    assert [(la.bone, la.operation) for la in read_layers(object).layers] == [
+        ("arm.L", "subtract"), ("arm.L", "add"), ("hip", "add")
+    ]  # fmt: skip
+    found = agree(object)
+    x = read_attribute(object.data, "position")[:, 0]
+    assert found[np.abs(x - 1.6) < 0.1, 1].min() == 1, "the subtraction acts on nothing now"
+    ops.edit_layers(action="UP")
+    assert shown.active == 0, "the first one stays"
+    ops.edit_layers(action="DOWN")
+    assert read_layers(object).layers[0].operation == "add"
+
+
+def test_duplicate_and_delete(stage):
+    object, _ = stage
+    shown = layer_list(object)
+    shown.active = 2
+    ops.edit_layers(action="DUPLICATE")
+    assert shown.active == 3 and len(shown.lines) == 4
+    assert read_layers(object).layers[2] == read_layers(object).layers[3]
+    x = read_attribute(object.data, "position")[:, 0]
+    assert agree(object)[np.abs(x - 1.75) < 0.05, 1].max() < 1e-6, "half is taken twice"
+    ops.edit_layers(action="DELETE")
+    assert shown.active == 2 and len(shown.lines) == 3
+    for _ in range(2):
+        ops.edit_layers(action="DELETE")
+    assert [layer.bone for layer in read_layers(object).layers] == ["hip"] and shown.active == -1
+    shown.active = 0
+    ops.edit_layers(action="DELETE")
+    with pytest.raises(RuntimeError, match="Choose a layer"):
+        ops.edit_layers(action="DELETE")
+
+
+def test_mirror_across_the_armature(stage):
+    """The armature lies along the bar, so its X mirrors 0..3 to -3..0."""
+    object, _ = stage
+    shown = layer_list(object)
+    shown.active = 0
+    ops.mirror_layers(whole_bone=True)
+    stack = read_layers(object)
+    assert [la.bone for la in stack.layers] == ["arm.L", "hip", "arm.L", "arm.R", "arm.R"]
+    np.testing.assert_allclose(armature_reflection(object), np.diag([-1.0, 1, 1, 1]), atol=1e-6)
+    p = np.random.default_rng(1).uniform([-3, -0.3, -0.3], [3, 0.3, 0.3], (500, 3))
+    weights, mirrored = evaluate_weights(stack, p), evaluate_weights(stack, p * [-1, 1, 1])
+    assert weights[:, 1].max() == 1
+    np.testing.assert_allclose(mirrored[:, 2], weights[:, 1], atol=1e-9)
+    ops.mirror_layers(whole_bone=True)
+    assert len(read_layers(object).layers) == 5, "in place of those from before"
+    ops.mirror_layers(whole_bone=False, to="hip", mirror=False)
+    assert read_layers(object).layers[-1].shape == read_layers(object).layers[0].shape
+    shown.active = 1
+    with pytest.raises(RuntimeError, match="no other side"):
+        ops.mirror_layers(whole_bone=True)
+
+
+def test_the_bone_of_the_list_is_the_active_one(stage):
+    object, armature = stage
+    armature.data.bones.active = armature.data.bones["hip"]
+    assert layer_list(object).bone == "hip"
+    layer_list(object).bone = "arm.L"
+    assert armature.data.bones.active.name == "arm.L"
+    draw("", 0, 3)
+    assert read_layers(object).layers[-1].bone == "arm.L"
+
+
+def test_lines_follow_undo_and_files(stage, tmp_path):
+    object, _ = stage
+    bpy.ops.ed.undo_push(message="Three")
+    layer_list(object).active = 2
+    ops.edit_layers(action="DELETE")
+    bpy.ops.ed.undo_push(message="Two")
+    bpy.ops.ed.undo()
+    object = bpy.data.objects["bar"]
+    assert len(layer_list(object).lines) == len(read_layers(object).layers) == 3
+    path = str(tmp_path / "list.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.open_mainfile(filepath=path)
+    object = bpy.data.objects["bar"]
+    assert [line.title for line in layer_list(object).lines] == ["first", "Rectangle", "Rectangle"]
+    agree(object)
+
+
+class Button:
+    """Settings of a button, only those the operator has."""
+
+    def __init__(self, kind):
+        self.__dict__["kind"] = kind
+
+    def __setattr__(self, name, value):
+        assert name in self.kind.properties, f"{self.kind.identifier} has no property {name}"
+
+
+class Layout:
+    """Records what is drawn; refuses properties and operators that are not there."""
+
+    def __init__(self, seen=None):
+        self.seen = [] if seen is None else seen
+
+    def prop(self, data, name, text=None, **_):
+        assert name in data.bl_rna.properties, f"{data} has no property {name}"
+        self.seen.append(name)
+
+    def prop_search(self, data, name, *_, **__):
+        self.prop(data, name)
+
+    def label(self, text="", **_):
+        self.seen.append(text)
+
+    def operator(self, idname, text="", **_):
+        kind = getattr(bpy.ops.gaussianimate, idname.partition(".")[2]).get_rna_type()
+        self.seen.append(idname)
+        return Button(kind)
+
+    def operator_menu_enum(self, idname, name, **_):
+        assert name in getattr(ops, idname.partition(".")[2]).get_rna_type().properties
+        self.seen.append(idname)
+
+    def template_list(self, kind, _, data, name, active_data, active, **__):
+        assert hasattr(bpy.types, kind) and hasattr(data, name) and hasattr(active_data, active)
+        self.seen.append(kind)
+
+    def row(self, **_):
+        return Layout(self.seen)
+
+    column = box = row
+
+
+def panel():
+    context = SimpleNamespace(
+        region=SimpleNamespace(width=320),
+        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        active_object=bpy.context.active_object,
+        selected_objects=bpy.context.selected_objects,
+        scene=bpy.context.scene,
+        mode="OBJECT",
+    )
+    layout = Layout()
+    GAUSSIANIMATE_PT_weights.draw(SimpleNamespace(layout=layout, _draw_layers=_draw_layers(layout)), context)
+    return layout.seen
+
+
+def _draw_layers(layout):
+    panel = SimpleNamespace(layout=layout)
+    return lambda context, object: GAUSSIANIMATE_PT_weights._draw_layers(panel, context, object)
+
+
+def test_what_the_panel_shows(stage):
+    object, armature = stage
+    armature.data.bones.active = armature.data.bones["arm.L"]
+    layer_list(object).active = 0
+    seen = panel()
+    assert {"strength", "smoothness", "operation", "GAUSSIANIMATE_UL_layers"} <= set(seen)
+    layer_list(object).active = 1  # of another bone than the active one
+    assert "strength" not in panel()
+    row = Layout()
+    line = layer_list(object).lines[0]
+    GAUSSIANIMATE_UL_layers.draw_item(None, bpy.context, row, None, line, 0, None, "")
+    assert {"title", "shown"} <= set(row.seen)
+    flags = GAUSSIANIMATE_UL_layers.filter_items(
+        SimpleNamespace(bitflag_filter_item=1), bpy.context, layer_list(object), "lines"
+    )
+    assert flags == ([1, 0, 1], [])
+    for _ in range(3):
+        layer_list(object).active = 0
+        ops.edit_layers(action="DELETE")
+    assert "Draw with" in " ".join(panel())
+
+
+def test_what_the_panel_says_before_the_bind(empty_scene):
+    assert "Select Gaussian splats" in " ".join(panel())
+    add_splats(empty_scene)
+    assert "then bind" in " ".join(panel())
