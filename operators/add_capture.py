@@ -16,17 +16,14 @@ from ..core.formats.mesh_splats import MeshSamples
 from ..core.joined_capture import join_captures, moved_capture
 from ..core.progress import Progress
 from ..gaussianimate_addon.attributes import splats
-from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from ..gaussianimate_addon.capture_frames import frames_object
 from ..gaussianimate_addon.capture_object import capture_from_point_cloud, is_capture_object
-from ..gaussianimate_addon.libraries import missing_library
-from ..gaussianimate_addon.motion_store import has_motion
 from ..gaussianimate_addon.point_cloud import point_cloud_to_cloud
 from ..gaussianimate_addon.properties import object_notes
-from ..gaussianimate_addon.refit_apply import leave_edit_mode
 from ..gaussianimate_addon.skeleton_store import load_samples
-from ..gaussianimate_addon.subject import active_armature, active_splats, find_object, linked_reason
-from .import_capture import EXTENSIONS, chosen, numbered_siblings
+from ..gaussianimate_addon.subject import active_armature, active_splats
+from .capture_files import CaptureFilesOperator
+from .learned_rig import NeedsLearnedRig
 
 if TYPE_CHECKING:
     from ..gaussianimate_addon.refined_apply import Refined, RiggedCapture
@@ -48,7 +45,7 @@ class Request:
     options: Any
 
 
-class GAUSSIANIMATE_OT_add_capture(BrowsingJobOperator, bpy.types.Operator):
+class GAUSSIANIMATE_OT_add_capture(CaptureFilesOperator, NeedsLearnedRig, bpy.types.Operator):
     """Add another capture of the asset to its rig: bones, joints and learned motion are refined. Choose its \
 files, or select a capture object beside the rigged one"""
 
@@ -58,11 +55,6 @@ files, or select a capture object beside the rigged one"""
 
     if TYPE_CHECKING:
         source: str
-        filepath: str
-        directory: str
-        files: Any
-        filter_glob: str
-        detect_sequence: bool
         max_bones: int
         new_joints: bool
         keep_joints: bool
@@ -72,24 +64,6 @@ files, or select a capture object beside the rigged one"""
             name="Source",
             description="Name of a capture object in the scene; files are read where it is empty",
             options={"SKIP_SAVE"},
-        )
-        filepath: bpy.props.StringProperty(
-            name="File Path",
-            description="A file, a folder, or a pattern with * and ?",
-            subtype="FILE_PATH",
-            options={"SKIP_SAVE", "HIDDEN", "PATH_SUPPORTS_BLEND_RELATIVE"},
-        )
-        directory: bpy.props.StringProperty(subtype="DIR_PATH", options={"SKIP_SAVE", "HIDDEN"})
-        files: bpy.props.CollectionProperty(
-            type=bpy.types.OperatorFileListElement, options={"SKIP_SAVE", "HIDDEN"}
-        )
-        filter_glob: bpy.props.StringProperty(
-            default=";".join(f"*{extension}" for extension in EXTENSIONS), options={"HIDDEN", "SKIP_SAVE"}
-        )
-        detect_sequence: bpy.props.BoolProperty(
-            name="Detect Sequence",
-            description="Take one numbered file for the whole sequence it belongs to",
-            default=False,
         )
         max_bones: bpy.props.IntProperty(
             name="Skin Bones",
@@ -112,44 +86,29 @@ files, or select a capture object beside the rigged one"""
             name="Hide Source", description="Hide the capture object that was added", default=True
         )
 
+    solving = "Refining rigs"
     browser_options = ("detect_sequence", "max_bones", "new_joints", "keep_joints")
 
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:
-        """There must be a rigged capture with its frames and motion, all of this file."""
-        armature, object = active_armature(context), active_splats(context)
-        if armature is None or object is None:
-            return "Select a rigged capture or its armature; build a rig first"
-        if not is_capture_object(object):
+        """There must be a learned rig that still has its captured frames."""
+        object = active_splats(context)
+        if active_armature(context) is not None and object is not None and not is_capture_object(object):
             return f"'{object.name}' carries no captured frames; only a rig from a capture is refined"
-        if armature.name not in context.view_layer.objects:
-            return f"'{armature.name}' is not in this view layer; enable its collection in the Outliner"
-        if reason := linked_reason(armature, armature.data, object, object.data):
-            return reason
-        if not has_motion(armature):
-            return f"'{armature.name}' has learned no motion; build the rig again from the capture"
-        return missing_library("scipy", "Refining rigs")
+        return super().unready(context)
 
-    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        """Open the file browser, unless a source or files were given."""
-        if not self.properties.is_property_set("detect_sequence"):
-            self.detect_sequence = True
-        if self.source or self.filepath or len(self.files):
-            return self.run_modal(context)
-        return self.open_browser(context)
+    def is_given(self) -> bool:
+        """Return whether files or an object are given."""
+        return bool(self.source) or super().is_given()
 
     def prepare(self, context: bpy.types.Context) -> Request:
         """Read the rigged capture, and the other one where it is an object."""
         from ..core.rigging.refine import RefineOptions
         from ..gaussianimate_addon.refined_apply import read_rigged
 
-        armature, object = active_armature(context), active_splats(context)
-        assert armature is not None and object is not None
-        self._armature = armature.session_uid, armature.name
-        self._splats = object.session_uid, object.name
+        object, armature = self.note_subjects(context)
         source = self._source(object)
-        if leave_edit_mode(context, armature) and bpy.context.window is not None:
-            bpy.ops.ed.undo_push(message="Toggle Edit Mode")  # a step of its own, as with Tab
+        self.end_editing(context, armature)
         holder = frames_object(object)
         return Request(
             read_rigged(object, armature),
@@ -162,10 +121,7 @@ files, or select a capture object beside the rigged one"""
     def _source(self, object: bpy.types.Object) -> str | list[str] | Capture:
         self._other = 0
         if not self.source:
-            source = chosen(self.filepath, self.directory, [element.name for element in self.files])
-            if isinstance(source, str) and self.detect_sequence:
-                source = numbered_siblings(source)
-            return source
+            return self.chosen_files()
         other = bpy.data.objects.get(self.source)
         if other is None or not is_capture_object(other):
             raise CaptureError(f"'{self.source}' is no capture object; give the name of one, or files")
@@ -207,7 +163,7 @@ files, or select a capture object beside the rigged one"""
         """Let frames, bones, weights, replay and learned motion follow."""
         from ..gaussianimate_addon.refined_apply import apply_refined
 
-        armature, object = find_object(*self._armature), find_object(*self._splats)
+        object, armature = self.subjects()
         said = apply_refined(context, object, armature, result)
         report = result.refined.report
         other = next((o for o in bpy.data.objects if o.session_uid == self._other), None)

@@ -10,12 +10,10 @@ import bpy
 from ..core.progress import Progress
 from ..gaussianimate_addon.bone_shapes import moving_joints
 from ..gaussianimate_addon.job import JobOperator
-from ..gaussianimate_addon.libraries import missing_library
-from ..gaussianimate_addon.motion_store import has_motion
 from ..gaussianimate_addon.properties import object_notes
-from ..gaussianimate_addon.refit_apply import apply_refit, leave_edit_mode
+from ..gaussianimate_addon.refit_apply import apply_refit
 from ..gaussianimate_addon.refit_read import RefitTask, read_refit
-from ..gaussianimate_addon.subject import active_armature, active_splats, find_object, linked_reason
+from .learned_rig import NeedsLearnedRig
 
 if TYPE_CHECKING:
     from ..core.motion.learned import LearnedMotion
@@ -40,35 +38,19 @@ class NewSkeleton:
         return f"{plural}, error of the skeleton alone {after:.2f} % of the size (before {before:.2f} %)"
 
 
-class GAUSSIANIMATE_OT_refit_skeleton(JobOperator, bpy.types.Operator):
+class GAUSSIANIMATE_OT_refit_skeleton(JobOperator, NeedsLearnedRig, bpy.types.Operator):
     """Solve the captured motion again on the joints as they were edited, and learn it anew"""
 
     bl_idname = "gaussianimate.refit_skeleton"
     bl_label = "Refit Skeleton"
     bl_options = {"REGISTER"}
 
-    @classmethod
-    def unready(cls, context: bpy.types.Context) -> str | None:
-        """There must be a rig that knows its motion, all of this file."""
-        armature, object = active_armature(context), active_splats(context)
-        if armature is None or object is None:
-            return "Select a rigged capture or its armature; build a rig first"
-        if armature.name not in context.view_layer.objects:
-            return f"'{armature.name}' is not in this view layer; enable its collection in the Outliner"
-        if reason := linked_reason(armature, armature.data, object, object.data):
-            return reason
-        if not has_motion(armature):
-            return f"'{armature.name}' has learned no motion; build the rig again from the capture"
-        return missing_library("scipy", "Refitting skeletons")
+    solving = "Refitting skeletons"
 
     def prepare(self, context: bpy.types.Context) -> RefitTask:
         """Read the edited bones and the capture."""
-        armature, object = active_armature(context), active_splats(context)
-        assert armature is not None and object is not None
-        self._armature = armature.session_uid, armature.name
-        self._splats = object.session_uid, object.name
-        if leave_edit_mode(context, armature) and bpy.context.window is not None:
-            bpy.ops.ed.undo_push(message="Toggle Edit Mode")  # a step of its own, as with Tab
+        object, armature = self.note_subjects(context)
+        self.end_editing(context, armature)
         return read_refit(object, armature)
 
     @staticmethod
@@ -82,7 +64,7 @@ class GAUSSIANIMATE_OT_refit_skeleton(JobOperator, bpy.types.Operator):
 
     def apply(self, context: bpy.types.Context, result: NewSkeleton) -> None:
         """Let armature, replay and learned motion follow."""
-        armature, object = find_object(*self._armature), find_object(*self._splats)
+        object, armature = self.subjects()
         refit = result.refit
         said = apply_refit(context, object, armature, result.task, refit.rig, result.motion)
         notes = [*result.task.notes, *refit.report.notes, *said]
