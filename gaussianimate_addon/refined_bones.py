@@ -21,7 +21,7 @@ from .affine import apply_affine
 from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
 from .bone_shapes import main_children, moving_joints, skeleton_shapes, skin_shapes
 from .motion_store import kept_rests
-from .refit_read import skin_bones
+from .skin_space import skin_bones
 
 F64 = NDArray[np.float64]
 _NUMBERED = re.compile(r"skin_(\d+)")
