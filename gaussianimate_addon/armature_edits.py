@@ -21,11 +21,35 @@ from .rig_object import replay_timing
 
 @contextmanager
 def editable(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[None]:
-    """Show the armature while its bones are edited; its mode is as before afterwards."""
-    mode, hidden, disabled = armature.mode, armature.hide_get(), armature.hide_viewport
-    active = context.view_layer.objects.active
-    if mode != "OBJECT" and active == armature:
-        bpy.ops.object.mode_set(mode="OBJECT")
+    """Show the armature while its bones are edited; its mode is as before afterwards.
+
+    Raises
+    ------
+    RigError : it cannot be shown
+    """
+    mode, is_active = armature.mode, context.view_layer.objects.active == armature
+    with _shown(armature):
+        if mode != "OBJECT" and is_active:
+            bpy.ops.object.mode_set(mode="OBJECT")
+        try:
+            yield
+        finally:
+            if mode == "POSE" and is_active:
+                bpy.ops.object.mode_set(mode="POSE")
+
+
+def leave_edit_mode(armature: bpy.types.Object) -> bool:
+    """Go back to the mode before Edit Mode, as Tab does, so that edits count; returns whether it was left."""
+    if armature.mode != "EDIT":
+        return False
+    with _shown(armature):
+        bpy.ops.object.mode_set(mode="EDIT", toggle=True)
+    return True
+
+
+@contextmanager
+def _shown(armature: bpy.types.Object) -> Iterator[None]:
+    hidden, disabled = armature.hide_get(), armature.hide_viewport
     armature.hide_viewport = False
     armature.hide_set(False)
     try:
@@ -35,8 +59,6 @@ def editable(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator
     finally:
         armature.hide_viewport = disabled
         armature.hide_set(hidden)
-        if mode == "POSE" and active == armature:
-            bpy.ops.object.mode_set(mode="POSE")
 
 
 @contextmanager

@@ -1,15 +1,12 @@
 """What a rig has learned of its motion, kept in the .blend: in a custom property of the armature data.
 
-The bytes are those of a text data-block that the property points to: Blender copies an armature with all its
-properties at every change of the pose, and a text never. Motion of more than `LARGEST` bytes lies in a file
-beside the .blend from the moment that is saved, as undo steps and saves would carry it along. The rest
-matrices of the bones are kept with it: they say how the armature stood when its motion was learned.
+Its bytes lie apart (`motion_files`). The rest matrices of the bones are kept with it: they say how the
+armature stood when its motion was learned.
 """
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any, cast
 
 import bpy
@@ -17,17 +14,15 @@ import numpy as np
 from bpy.app.handlers import persistent
 from numpy.typing import NDArray
 
-from ..core.atomic_file import replacing
-from ..core.errors import GaussiAnimateError, RigError
+from ..core.errors import RigError
 from ..core.motion.learned import LearnedMotion, rig_of
 from ..core.rigging.rig import Rig
+from . import motion_files
 from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import read_attribute, splats
+from .motion_files import BYTES, MOTION, drop_text, kept_with, packed_motion
 from .skin_attributes import read_skin
 
-MOTION = "gaussianimate_motion"  # property of the armature data: digest, joints, skin, text or file
-BYTES = "gaussianimate_bytes"  # property of the text
-LARGEST = 100 * 2**20  # bytes that are packed in a saved .blend
 F64 = NDArray[np.float64]
 
 _loaded: dict[int, tuple[str, LearnedMotion]] = {}  # session number of the armature data -> digest, motion
@@ -58,7 +53,7 @@ def store_motion(armature: bpy.types.Object, motion: LearnedMotion, space: F64 |
 
 def has_motion(armature: bpy.types.Object) -> bool:
     """Return whether a motion is kept with the armature."""
-    return _kept(_data(armature)) is not None
+    return kept_with(_data(armature)) is not None
 
 
 def forget_motion(armature: bpy.types.Object) -> None:
@@ -69,14 +64,14 @@ def forget_motion(armature: bpy.types.Object) -> None:
 def forget_motion_of(data: bpy.types.Armature) -> None:
     """Likewise, of armature data."""
     if MOTION in data:
-        if _kept(data) is not None:
-            _drop_text(data[MOTION])
+        if kept_with(data) is not None:
+            drop_text(data[MOTION])
         del data[MOTION]
 
 
 def motion_digest(armature: bpy.types.Object) -> str:
     """Return what changes whenever the motion does, "" where none is kept. Cheap."""
-    kept = _kept(_data(armature))
+    kept = kept_with(_data(armature))
     return "" if kept is None else kept["digest"]
 
 
@@ -92,7 +87,7 @@ def load_motion(armature: bpy.types.Object) -> LearnedMotion:
         raise RigError(f"'{armature.name}' has learned no motion; build the rig again from the capture.")
     known = _loaded.get(_data(armature).session_uid)
     if known is None or known[0] != digest:
-        known = (digest, LearnedMotion.from_bytes(_packed(_data(armature))))
+        known = (digest, LearnedMotion.from_bytes(packed_motion(_data(armature))))
         _loaded[_data(armature).session_uid] = known
     return known[1]
 
@@ -119,13 +114,6 @@ def stored_rig(object: bpy.types.Object, armature: bpy.types.Object) -> Rig:
     """
     motion, skin = load_motion(armature), read_skin(splats(object))
     return rig_of(motion, read_attribute(splats(object), "position"), skin.indices, skin.weights)
-
-
-def _kept(data: bpy.types.Armature) -> Any:
-    """What is kept with armature data; None where nothing is, or what has that name is something else."""
-    kept: Any = data.get(MOTION)
-    names = kept.keys() if hasattr(kept, "keys") else ()
-    return kept if {"digest", "joints", "skin"} <= set(names) else None
 
 
 def _data(armature: bpy.types.Object) -> bpy.types.Armature:
@@ -156,82 +144,19 @@ def _by_index(kept: Any) -> dict[int, F64]:
     return dict(zip(list(kept["index"]), matrices, strict=True))
 
 
-def _packed(data: bpy.types.Armature) -> bytes:
-    kept: Any = data[MOTION]
-    if "file" not in kept:
-        text = kept.get("text")
-        if text is None or BYTES not in text:
-            raise RigError(f"The motion of '{data.name}' was deleted; build the rig again from the capture.")
-        packed = text[BYTES]
-        if not isinstance(packed, bytes) or hashlib.sha256(packed).hexdigest() != kept["digest"]:
-            raise RigError(f"The motion of '{data.name}' is damaged; build the rig again from the capture.")
-        return packed
-    path = Path(bpy.path.abspath(kept["file"], library=data.library))
-    try:
-        packed = path.read_bytes()
-    except OSError as error:
-        raise RigError(
-            f"{path}, the motion of '{data.name}', cannot be read ({error.strerror or error}); put it back "
-            "beside the .blend, or build the rig again."
-        ) from error
-    if hashlib.sha256(packed).hexdigest() != kept["digest"]:
-        raise RigError(f"{path} is not the motion of '{data.name}'; put that back, or build the rig again.")
-    return packed
-
-
-@persistent
-def _before_save(path: str, *_: Any) -> None:
-    """Large motions lie beside the file that is saved, wherever they lay before."""
-    if not path:
-        return
-    for data in bpy.data.armatures:
-        if data.library is None and _kept(data) is not None:
-            _place(data, Path(path))
-
-
-def _place(data: bpy.types.Armature, blend: Path) -> None:
-    kept: Any = data[MOTION]
-    name = f"{blend.stem}.{bpy.path.clean_name(data.name)}.{kept['digest'][:8]}.motion.npz"
-    target = blend.parent / name
-    try:
-        packed = _packed(data)
-        if "file" not in kept and len(packed) <= LARGEST:
-            return
-        if not target.exists():
-            with replacing(target) as temporary:
-                temporary.write_bytes(packed)
-    except GaussiAnimateError as error:  # it stays where it is, the file itself must still be saved
-        print(f"GaussiAnimate: {error}")
-        return
-    kept["file"] = f"//{name}"
-    _drop_text(kept)
-
-
-def _drop_text(kept: Any) -> None:
-    """Remove the packed bytes, unless another armature has them too."""
-    text = kept.get("text")
-    if text is not None:
-        del kept["text"]
-        if text.users == 0:
-            bpy.data.texts.remove(text)
-
-
 @persistent
 def _after_load(*_: Any) -> None:
     _loaded.clear()
 
 
-_HANDLERS = (("save_pre", _before_save), ("load_post", _after_load))
-
-
 def register() -> None:
     """Follow saving and loading."""
-    for event, function in _HANDLERS:
-        getattr(bpy.app.handlers, event).append(function)
+    motion_files.register()
+    bpy.app.handlers.load_post.append(_after_load)
 
 
 def unregister() -> None:
     """Undo :func:`register`."""
-    for event, function in _HANDLERS:
-        getattr(bpy.app.handlers, event).remove(function)
+    bpy.app.handlers.load_post.remove(_after_load)
+    motion_files.unregister()
     _loaded.clear()

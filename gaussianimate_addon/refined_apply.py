@@ -19,7 +19,7 @@ from ..core.rigging.refine import RefineResult
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from .affine import apply_affine
-from .armature_edits import dress, editable, rekey, replaced_data
+from .armature_edits import dress, editable, leave_edit_mode, rekey, replaced_data
 from .attributes import splats
 from .capture_object import capture_from_point_cloud, is_capture_object, scene_frame
 from .deform_nodes import get_bind, own_group, set_bind
@@ -27,12 +27,11 @@ from .deformer import add_deformer, deformer
 from .more_frames import MoreFrames, store_joined, use_frames
 from .motion_store import load_motion, motion_digest, store_motion, stored_rig
 from .refined_bones import RefinedBones
-from .refit_apply import leave_edit_mode
 from .refit_lost import lost_keys, lost_targets
-from .refit_read import object_to_rig, skin_space
 from .secondary.live import LIVE
 from .skeleton_bones import skeleton_is_edited
 from .skin_attributes import read_skin, write_skin
+from .skin_space import object_to_rig, skin_space
 from .subject import active_armature_of
 
 F64 = NDArray[np.float64]
@@ -125,7 +124,7 @@ def apply_refined(
     ------
     RigError : the rig was changed since it was read
     """
-    leave_edit_mode(context, armature)
+    leave_edit_mode(armature)
     read, refined = result.read, result.refined
     if motion_digest(armature) != read.digest or skeleton_is_edited(armature) is not None:
         raise RigError(

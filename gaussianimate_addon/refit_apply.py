@@ -17,13 +17,14 @@ from ..core.errors import RigError
 from ..core.motion.learned import LearnedMotion
 from ..core.rigging.rig import Rig
 from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
-from .armature_edits import dress, editable, rekey, replaced_data
+from .armature_edits import dress, editable, leave_edit_mode, rekey, replaced_data
 from .bind import follow_armature
 from .motion_store import kept_rests, store_motion
 from .refit_lost import lost_keys, lost_targets, stale_bakes
-from .refit_read import RefitTask, skin_bones
+from .refit_read import RefitTask
 from .secondary.live import LIVE
 from .skeleton_bones import JointBone, joint_bones
+from .skin_space import skin_bones
 from .subject import active_armature_of
 
 F64 = NDArray[np.float64]
@@ -48,7 +49,7 @@ def apply_refit(
     ------
     RigError : the bones were edited since they were read, or cannot be edited
     """
-    leave_edit_mode(context, armature)
+    leave_edit_mode(armature)
     if not _as_seen(task.seen, joint_bones(armature)):
         raise RigError(
             f"Bones of '{armature.name}' were edited while the refit ran, so its result was dropped; refit "
@@ -65,14 +66,6 @@ def apply_refit(
     carriers = task.edited.origins[rig.bone_joints]
     moved = {name for b, (name, _) in task.skin.items() if carriers[b] != task.rig.bone_joints[b]}
     return [*notes, *lost_keys(armature), *stale_bakes(armature, moved), *lost_targets(armature)]
-
-
-def leave_edit_mode(context: bpy.types.Context, armature: bpy.types.Object) -> bool:
-    """Go back to the mode before Edit Mode, as Tab does, so that edits count; returns whether it was left."""
-    if armature.mode != "EDIT":
-        return False
-    bpy.ops.object.mode_set(mode="EDIT", toggle=True)
-    return True
 
 
 def _as_seen(before: tuple[JointBone, ...], now: list[JointBone]) -> bool:

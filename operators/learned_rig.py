@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bpy
 
+from ..gaussianimate_addon.armature_edits import leave_edit_mode
 from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.motion_store import has_motion
-from ..gaussianimate_addon.refit_apply import leave_edit_mode
 from ..gaussianimate_addon.subject import active_armature, active_splats, find_object, linked_reason
 from .pose import NeedsRig
 
@@ -52,5 +52,5 @@ class NeedsLearnedRig(NeedsRig):
     @staticmethod
     def end_editing(context: bpy.types.Context, armature: bpy.types.Object) -> None:
         """Leave the armature's Edit Mode, in a step of its own, as with Tab."""
-        if leave_edit_mode(context, armature) and bpy.context.window is not None:
+        if leave_edit_mode(armature) and bpy.context.window is not None:
             bpy.ops.ed.undo_push(message="Toggle Edit Mode")

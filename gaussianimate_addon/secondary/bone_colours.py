@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...core.motion.database import MotionDatabase
 from ..armature import JOINT
 
-KEPT = "gaussianimate_colours"  # property of the armature: palette and colours its pose bones had
+KEPT = "gaussianimate_colours"  # property of pose bones, which renaming keeps: palette and colours they had
 STOPS = np.radians([5.0, 15.0, 25.0, 35.0, 45.0])
 COLOURS = np.array(
     [[0.2, 0.75, 0.25], [0.55, 0.75, 0.15], [0.95, 0.7, 0.1], [0.95, 0.4, 0.1], [0.9, 0.1, 0.1]]
@@ -39,26 +39,23 @@ def colour_bones(
     armature: bpy.types.Object, database: MotionDatabase, distances: NDArray[np.floating]
 ) -> None:
     """Colour the bones of the skeleton; how they were coloured before is kept."""
-    if KEPT not in armature:
-        armature[KEPT] = {bone.name: _colours(bone) for bone in armature.pose.bones if JOINT in bone.bone}
     colours = coverage_colours(distances)[joint_parts(database)]
     for bone in armature.pose.bones:
         if JOINT in bone.bone:
+            if KEPT not in bone:
+                bone[KEPT] = _colours(bone)
             _paint(bone, colours[bone.bone[JOINT]])
 
 
 def restore_colours(armature: bpy.types.Object) -> None:
     """Give the bones the colours they had."""
-    kept: Any = armature.get(KEPT)
-    if kept is None:
-        return
     for bone in armature.pose.bones:
-        values = kept.get(bone.name)
-        if values is not None:
-            bone.color.palette = values["palette"]
+        kept: Any = bone.get(KEPT)
+        if kept is not None:
+            bone.color.palette = kept["palette"]
             for shade in SHADES:
-                setattr(bone.color.custom, shade, list(values[shade]))
-    del armature[KEPT]
+                setattr(bone.color.custom, shade, list(kept[shade]))
+            del bone[KEPT]
 
 
 def _paint(bone: bpy.types.PoseBone, colour: NDArray[np.float64]) -> None:

@@ -18,7 +18,7 @@ from answering import (
 )
 from mathutils import Quaternion
 
-from gaussianimate.gaussianimate_addon.armature import SKIN_BONE
+from gaussianimate.gaussianimate_addon.armature import JOINT, SKIN_BONE
 from gaussianimate.gaussianimate_addon.motion_store import forget_motion
 from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
 from gaussianimate.gaussianimate_addon.properties import object_notes
@@ -244,6 +244,31 @@ def test_colours_of_bones_follow_the_pose_and_are_given_back(empty_scene):
         assert [bone.color.palette for bone in bones] == ["THEME01", "DEFAULT", "CUSTOM"]
         np.testing.assert_allclose(bones[2].color.custom.normal, (0.1, 0.2, 0.3), atol=5e-3)
         bpy.context.view_layer.update()
+
+
+def test_colours_are_given_back_to_bones_that_were_renamed_or_added(bar):
+    armature, _ = bar
+    bone = joint(armature, 1)
+    bone.color.palette = "THEME03"
+    object_notes(armature).colour_bones = True
+    bpy.context.view_layer.update()
+    assert bone.color.palette == "CUSTOM"
+    bone.bone.name = "elbow"
+    bpy.ops.object.mode_set(mode="EDIT")
+    for name in ("tip", "copy"):
+        added = armature.data.edit_bones.new(name)
+        added.head, added.tail = (3, 0, 0), (4, 0, 0)
+        added[JOINT] = 2
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.scene.frame_set(9)
+    object_notes(armature).colour_bones = False
+    assert {b.name: b.color.palette for b in armature.pose.bones if JOINT in b.bone} == {
+        "joint_0": "DEFAULT",
+        "elbow": "THEME03",
+        "joint_2": "DEFAULT",
+        "tip": "DEFAULT",
+        "copy": "DEFAULT",
+    }
 
 
 def test_colours_go_from_green_over_amber_to_red():
