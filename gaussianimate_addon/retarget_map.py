@@ -95,7 +95,8 @@ def target_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
     """Return the bones of the skeleton, parents first: joints of the rig, and bones added to them."""
     data = cast(bpy.types.Armature, armature.data)
     collection: Any = data.collections_all.get(SKELETON)
-    members = set() if collection is None else {bone.name for bone in collection.bones_recursive}
+    known = collection is not None and not data.is_editmode  # where collections do not say
+    members = {bone.name for bone in collection.bones_recursive} if known else set()
     return [bone for bone in data.bones if JOINT in bone or (bone.name in members and SKIN_BONE not in bone)]
 
 

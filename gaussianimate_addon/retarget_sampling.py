@@ -16,6 +16,7 @@ from ..core.rigging.kabsch import kabsch
 from ..core.rotations import affine_inverse, affine_multiply
 from .armature import bone_matrices
 from .sample_armature import skeleton_bones
+from .secondary.history import channel_bag
 
 F64 = NDArray[np.float64]
 
@@ -105,19 +106,25 @@ def animated_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[in
 
     Raises
     ------
-    RigError : nothing animates it
+    RigError : nothing animates it, or it stands in its rest position
     """
+    if cast(bpy.types.Armature, source.data).pose_position == "REST" or source.mode == "EDIT":
+        raise RigError(
+            f"'{source.name}' stands in its rest position; leave its Edit Mode and choose Pose Position."
+        )
     data = source.animation_data
     action = data.action if data else None
-    strips = [strip for track in data.nla_tracks for strip in track.strips] if data else []
-    if action is not None and not action.is_empty:
+    strips = [s for track in data.nla_tracks if not track.mute for s in track.strips] if data else []
+    bag = channel_bag(source)
+    if action is not None and bag is not None and len(bag.fcurves):
         start, end = action.frame_range
     elif strips:
         start, end = min(s.frame_start for s in strips), max(s.frame_end for s in strips)
     elif (data and len(data.drivers)) or source.constraints or any(b.constraints for b in source.pose.bones):
         start, end = scene.frame_start, scene.frame_end
     else:
-        raise RigError(f"'{source.name}' has no action; give it one, or choose another source.")
+        what = "action" if action is None or action.is_empty else f"slot with keys in '{action.name}'"
+        raise RigError(f"'{source.name}' has no {what}; give it one, or choose another source.")
     return int(np.floor(start + 1e-4)), int(np.ceil(end - 1e-4))
 
 
@@ -137,7 +144,7 @@ def sample_motion_steps(
 
     Raises
     ------
-    RigError : the object is scaled to nothing
+    RigError : the object is scaled to nothing, or a bone has no finite place
     """
     bones = by_depth([bone for bone in cast(bpy.types.Armature, source.data).bones if bone.name in names])
     sampled, rest = [bone.name for bone in bones], bone_matrices(bones)
@@ -156,6 +163,8 @@ def sample_motion_steps(
                 skeleton = rest_skeleton(bones, axes, rotation)
                 placed = affine_inverse(affine_multiply(axes, rest))
             pose = np.array([posed.pose.bones[name].matrix for name in sampled], np.float64)
+            if not (np.isfinite(pose).all() and np.isfinite(matrix).all()):
+                raise RigError(f"'{source.name}' has no finite pose in frame {frame}; mend its keys there.")
             motions[index] = affine_multiply(affine_multiply(affine_multiply(inward, matrix), pose), placed)
     assert skeleton is not None
     return skeleton, motions
@@ -177,9 +186,14 @@ def _scene_of_its_own(context: bpy.types.Context, source: bpy.types.Object) -> I
     for name in ("fps", "fps_base", "frame_map_old", "frame_map_new"):
         setattr(render, name, getattr(known, name))
     scene.collection.objects.link(source)
+    number, disabled = source.session_uid, source.hide_viewport
+    source.hide_viewport = False  # else nothing poses it
     try:
         yield scene
     finally:  # a file loaded meanwhile took the scene with it
+        for each in bpy.data.objects:
+            if each.session_uid == number:
+                each.hide_viewport = disabled
         left = next((each for each in bpy.data.scenes if each.session_uid == uid), None)
         if left is not None:
             bpy.data.scenes.remove(left)

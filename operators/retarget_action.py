@@ -14,6 +14,7 @@ from ..core.errors import RigError
 from ..core.progress import Progress
 from ..core.retarget.skeleton import RestSkeleton
 from ..core.retarget.transfer import RetargetedMotion, RetargetOptions, retarget_motion
+from ..gaussianimate_addon.armature_edits import leave_edit_mode
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.retarget_action import write_retargeted
@@ -34,6 +35,7 @@ from ..gaussianimate_addon.retarget_sampling import (
     source_skeleton,
     target_skeleton,
 )
+from ..gaussianimate_addon.secondary.modes import BAKED, LIVE, mode_of, set_mode
 from ..gaussianimate_addon.subject import active_armature, find_object
 from .pose import NeedsRig
 
@@ -163,6 +165,8 @@ class GAUSSIANIMATE_OT_retarget_action(NeedsRig, JobOperator, bpy.types.Operator
     def prepare(self, context: bpy.types.Context) -> Generator[tuple[str, float], None, Sampled]:
         """Read the map, suggested where there is none, and sample the source."""
         armature, source = active_armature(context), chosen_source(context, self.source)
+        if leave_edit_mode(armature) and bpy.context.window is not None:
+            bpy.ops.ed.undo_push(message="Toggle Edit Mode")  # a step of its own, as with Tab
         self._uid, self._name, self._source = armature.session_uid, armature.name, source.name
         start, end = animated_range(source, context.scene)
         given = self.properties.is_property_set
@@ -214,4 +218,6 @@ class GAUSSIANIMATE_OT_retarget_action(NeedsRig, JobOperator, bpy.types.Operator
         elif source is not None:
             retarget_settings(armature).source = source
         action = write_retargeted(armature, self._action, target.parents, moved.motions, self._start)
+        if mode_of(armature) == BAKED:  # nothing is baked in the new action
+            set_mode(armature, LIVE)
         self.report({"INFO"}, f"'{armature.name}' plays '{action.name}', {len(moved.motions)} frames")

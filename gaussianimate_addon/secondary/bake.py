@@ -69,7 +69,8 @@ def query_steps(
 
     Raises
     ------
-    RigError : there is no learned motion, the skeleton was edited, or the range is empty
+    RigError : there is no learned motion, the skeleton was edited, the range is empty, or nothing poses the
+        armature
     """
     if frame_end < frame_start:
         raise RigError(f"the frame range {frame_start} to {frame_end} is empty; let it end after it starts")
@@ -147,6 +148,7 @@ def _stepped(
     context: bpy.types.Context, armature: bpy.types.Object, bones: RigBones, frames: NDArray[np.intp]
 ) -> Generator[tuple[str, float], None, Poses]:
     scene = context.scene
+    _check_is_posed(context, armature)
     before, subframe = scene.frame_current, scene.frame_subframe
     poses: list[Poses] = []
     with _splats_at_rest(armature):
@@ -164,6 +166,19 @@ def _stepped(
         np.concatenate([pose.rotations for pose in poses]),
         np.concatenate([pose.root_translations for pose in poses]),
     )
+
+
+def _check_is_posed(context: bpy.types.Context, armature: bpy.types.Object) -> None:
+    if cast(bpy.types.Armature, armature.data).pose_position == "REST" or armature.mode == "EDIT":
+        raise RigError(
+            f"'{armature.name}' stands in its rest position; leave Edit Mode and choose Pose Position to bake"
+        )
+    blocks = context.evaluated_depsgraph_get().ids
+    if armature.session_uid not in {block.original.session_uid for block in blocks}:
+        raise RigError(
+            f"'{armature.name}' is disabled in viewports, so nothing poses it; enable it or its collection "
+            "in the Outliner to bake"
+        )
 
 
 @contextmanager

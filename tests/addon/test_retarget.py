@@ -542,6 +542,62 @@ def test_errors_say_what_is_wrong(scene):
     failing("'hidden' is not in this view layer", source=hidden.name)
 
 
+def test_sources_that_nothing_moves_are_said(scene):
+    armature = body()
+    source = source_of("human", frames=4)
+    action, select = source.animation_data.action, bpy.context.view_layer.objects
+    source.animation_data.action_slot = action.slots.new("OBJECT", "other")
+    failing("'source' has no slot with keys in 'sourceAction'", source="source")
+    source.animation_data.action_slot = action.slots[0]
+    source.data.pose_position = "REST"
+    failing("'source' stands in its rest position", source="source")
+    source.data.pose_position = "POSE"
+    select.active = source
+    bpy.ops.object.mode_set(mode="EDIT")
+    select.active = armature
+    failing("'source' stands in its rest position", source="source")
+    select.active = source
+    bpy.ops.object.mode_set(mode="OBJECT")
+    select.active = armature
+    track = source.animation_data.nla_tracks.new()
+    track.strips.new("walk", 1, action)
+    source.animation_data.action, track.mute = None, True
+    failing("'source' has no action", source="source")
+    source.animation_data.action, source.animation_data.action_slot = action, action.slots[0]
+    source.pose.bones[0].location.x = float("nan")
+    source.pose.bones[0].keyframe_insert("location", frame=3)
+    failing("'source' has no finite pose in frame 3; mend its keys there", source="source", frame_start=3)
+
+
+def test_a_disabled_source_and_a_target_in_edit_mode(scene):
+    armature = body()
+    source = source_of("human", frames=4)
+    assert ops.retarget_action(source="source") == {"FINISHED"}
+    wanted = curves(armature)
+    source.hide_viewport = True
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert ops.retarget_action(source="source") == {"FINISHED"}
+    assert source.hide_viewport and armature.mode == "OBJECT" and curves(armature) == wanted
+
+
+def test_a_baked_rig_answers_the_new_motion_live(empty_scene):
+    from answering import learned_bar, play_joints, residuals
+
+    _, armature, _ = learned_bar(empty_scene)
+    play_joints(armature)
+    ops.bake_partmm(frame_start=1, frame_end=9)
+    heads = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
+    source = make_armature("source", ["joint_0", "joint_1", "joint_2"], [-1, 0, 1], heads)
+    bone = source.pose.bones["joint_1"]
+    for frame, angle in ((1, 0), (9, 0.7)):
+        bone.rotation_quaternion = Matrix.Rotation(angle, 3, "Z").to_quaternion()
+        bone.keyframe_insert("rotation_quaternion", frame=frame)
+    assert ops.retarget_action(source="source") == {"FINISHED"}
+    assert armature.gaussianimate.secondary_motion == "LIVE"
+    empty_scene.frame_set(8)
+    assert np.abs(residuals(armature)[:, :3]).max() > 0.01
+
+
 def test_a_rig_linked_from_another_file_is_refused(scene, tmp_path):
     body("human")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))

@@ -153,6 +153,24 @@ def test_a_scene_of_absurd_rate_is_said_and_no_keys_mean_no_frames_around(bar):
     healthy()
 
 
+def test_a_rig_that_nothing_poses_is_said(bar):
+    armature, _ = bar
+    target = bpy.data.objects.new("target", None)
+    joint(armature, 1).constraints.new("COPY_ROTATION").target = target
+    bpy.ops.object.mode_set(mode="POSE")
+    armature.data.pose_position = "REST"
+    with pytest.raises(RuntimeError, match="stands in its rest position; leave Edit Mode and choose Pose"):
+        ops.bake_partmm(frame_start=1, frame_end=2)
+    armature.data.pose_position = "POSE"
+    others = [child for child in armature.children if child.type == "POINTCLOUD"]
+    for each in (armature, *others):
+        each.hide_viewport = True
+    with pytest.raises(RuntimeError, match="is disabled in viewports, so nothing poses it; enable it"):
+        ops.bake_partmm(frame_start=1, frame_end=2)
+    others[0].hide_viewport = False  # posed for the sake of what it deforms
+    assert ops.bake_partmm(frame_start=1, frame_end=2) == {"FINISHED"}
+
+
 def test_lost_skin_bones_are_said(bar):
     armature, _ = bar
     bpy.ops.object.mode_set(mode="EDIT")
