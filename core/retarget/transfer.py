@@ -16,6 +16,7 @@ from .skeleton import RestSkeleton
 F64 = NDArray[np.float64]
 
 STANDS = 0.15  # of the height: the lowest mapped bone must lie this near the lowest bone to stand on it
+HOVERS = 0.35  # of the height: a motion that never comes this near its rest pose's ground has another ground
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def retarget_motion(
     scales of either rig do not matter. Unmapped target bones follow their parent. The root is put so that the
     hips (the first mapped bone that limbs branch from) go where the source's go, in steps scaled by the legs;
     then the body is lifted so that its lowest mapped joint is as high over the ground as the source's lowest:
-    a foot that stands, does.
+    a foot that stands, does. The source's ground is what its rest pose stands on, or, where the motion never
+    comes near that (BVH files whose hips rest at the origin), the lowest place of the motion.
 
     Parameters
     ----------
@@ -86,13 +88,23 @@ def retarget_motion(
     if options.align_rest:
         turns = turns @ rest_corrections(target, source, pairs, turn)
     globals_ = _spread_down(target, pairs, turns)
-    rest_places = source.heads[pairs.sources]
+    rest_places = _on_ground_of(source, pairs, places)
     offsets = scale * (places - rest_places) @ turn.T
     posed = _place(target, pairs, globals_, offsets[:, pairs.top])
     posed = posed + _lift(target, pairs, posed, rest_places @ turn.T * scale, places @ turn.T * scale)
     if options.in_place:
         posed = posed + _stay(target, pairs, posed)
     return RetargetedMotion(_transforms(target, globals_, posed), scale, turn)
+
+
+def _on_ground_of(source: RestSkeleton, pairs: BonePairs, places: F64) -> F64:
+    """Heads (P, 3) of the source at rest, standing on the ground that its motion, places (F, P, 3), has."""
+    heads = source.heads[pairs.sources]
+    heights = heads[pairs.body] @ source.up
+    away = float((places[:, pairs.body] @ source.up).min() - heights.min())
+    if abs(away) <= HOVERS * np.ptp(source.heads @ source.up):
+        return heads
+    return heads + away * source.up
 
 
 def _aim_at_next(source: RestSkeleton, pairs: BonePairs, turns: F64, places: F64) -> F64:

@@ -142,6 +142,23 @@ def test_feet_stand_on_the_ground(target, source):
     assert heights.min() - rest[mapped].min() > -0.03 * np.ptp(rest)
 
 
+@pytest.mark.parametrize("source", ["human", "knight"])
+def test_a_source_that_rests_off_its_ground_is_stood_on_the_targets(source):
+    """As BVH files do, whose hips rest at the origin while the motion stands on the ground."""
+    mine, (theirs, mats) = upright("cesium"), motions(source)
+    bone_map = by_part("cesium", source, mine, theirs)
+    expected = retarget_motion(mine, theirs, mats, bone_map).motions
+    sunk = 0.6 * np.ptp(theirs.heads @ theirs.up) * theirs.up
+    lifted = mats.copy()
+    lifted[..., 3] += (mats[..., :3] @ sunk)[..., :]
+    resting = replace(theirs, heads=theirs.heads - sunk, tails=theirs.tails - sunk)
+    found = retarget_motion(mine, resting, lifted, bone_map).motions
+    low = (heads_of(mine, found) @ mine.up)[:, bone_map >= 0].min(axis=1)
+    wanted = (heads_of(mine, expected) @ mine.up)[:, bone_map >= 0].min(axis=1)
+    assert np.abs(low - wanted).max() < 0.06 * np.ptp(mine.heads @ mine.up)
+    np.testing.assert_allclose(found[..., :3], expected[..., :3], atol=1e-9)
+
+
 def test_steps_are_as_long_as_the_legs():
     mine, (theirs, mats) = upright("knight"), motions("human")
     bone_map = by_part("knight", "human", mine, theirs)
