@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 from plots import save_plot
 
+from gaussianimate.core.evaluate.fitted import Fitted, residual_method
 from gaussianimate.core.evaluate.measure import Measurement, measure
-from gaussianimate.core.evaluate.methods import METHODS, Fitted, residual_method
+from gaussianimate.core.evaluate.methods import METHODS
 from gaussianimate.core.evaluate.protocol import fold_splits
 from gaussianimate.core.evaluate.run import rest_diagonal
 from gaussianimate.core.evaluate.subject import Query, Training, held_out_query, training, training_rig

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rigging.decomposition.lbs import replay_frame
-from .methods import Fitted
+from .fitted import Fitted
 from .subject import Query
 
 F64 = NDArray[np.float64]

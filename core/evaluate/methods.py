@@ -3,50 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import CaptureError
-from ..motion.database import Residuals, bone_transforms
+from ..motion.database import Residuals
 from ..progress import Progress
+from .fitted import Fitted, residual_method
 from .subject import Query, Training
 
-F64 = NDArray[np.float64]
 PARTMM = ("match", "kernel", "auto")
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A method fitted to a training, ready to answer: all of them skin points by some bones.
-
-    indices, weights : (N, K) bones of each point
-    transforms : query -> (Q, B, 3, 4) rest -> posed
-    nbytes : memory of what was learned
-    earlier_seconds : spent before on what the method shares with others
-    note : what the reader should know; "" for nothing
-    """
-
-    indices: NDArray[np.int32]
-    weights: NDArray[np.floating]
-    transforms: Callable[[Query], F64]
-    nbytes: int
-    earlier_seconds: float = 0.0
-    note: str = ""
-
-
-def residual_method(
-    learned: Training, answer: Callable[[Query], Residuals], nbytes: int, **more: object
-) -> Fitted:
-    """A method that answers with residuals of the outer bones."""
-
-    def transforms(query: Query) -> F64:
-        residuals = answer(query)
-        return bone_transforms(learned.database, residuals, query.rotations, query.root_translations)
-
-    return Fitted(learned.rig.indices, learned.rig.weights, transforms, nbytes, **more)  # type: ignore[arg-type]
 
 
 def fit_matching(learned: Training, progress: Progress, mode: str) -> Fitted:

@@ -11,12 +11,10 @@ from ..rigging.rig import Rig
 from ..rigging.skeleton.given import given_poses
 from ..rigging.skeleton.lbs_statistics import LbsStatistics, lbs_statistics
 from ..rigging.skeleton.poses import (
-    Poses,
+    better_poses,
     fit_poses,
     joint_transforms,
     local_quaternions,
-    skinning_transforms,
-    squared_error,
 )
 from ..rigging.skeleton.tree import KinematicTree
 
@@ -53,12 +51,7 @@ def fitted_poses(
     poses = fit_poses(stats, tree, rig.bone_joints, progress=progress)
     nearest = _nearest_captured(stats, tree, rig)
     again = fit_poses(stats, tree, rig.bone_joints, nearest, progress=progress)
-    errors = [squared_error(stats, skinning_transforms(tree, p)[:, rig.bone_joints]) for p in (poses, again)]
-    better = errors[1] < errors[0]
-    poses = Poses(
-        np.where(better[:, None, None, None], again.rotations, poses.rotations),
-        np.where(better[:, None], again.offsets, poses.offsets),
-    )
+    poses, _ = better_poses(stats, tree, rig.bone_joints, poses, again)
     moves = poses.offsets * stats.scale + stats.frame_centers - rig.joint_positions[0]
     return local_quaternions(metres, poses.rotations), moves
 

@@ -23,6 +23,7 @@ from .skeleton.binding import rebind
 from .skeleton.lbs_statistics import LbsStatistics, lbs_statistics, replay_statistics
 from .skeleton.poses import (
     Poses,
+    better_poses,
     fit_poses,
     initial_rotations,
     joint_transforms,
@@ -145,13 +146,7 @@ class _Task:
             )
             for start in (self.rotations, own)
         ]
-        errors = [squared_error(self.stats, skinning_transforms(self.tree, one)[:, binding]) for one in fits]
-        second = errors[1] < 0.999 * errors[0]
-        poses = Poses(
-            np.where(second[:, None, None, None], fits[1].rotations, fits[0].rotations),
-            np.where(second[:, None], fits[1].offsets, fits[0].offsets),
-        )
-        return poses, np.where(second, errors[1], errors[0])
+        return better_poses(self.stats, self.tree, binding, *fits, gain=1e-3)
 
 
 def _first_rotations(edited: EditedSkeleton, motions: F64) -> F64:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...motion.database import Residuals
-from ..methods import Fitted, residual_method
+from ..fitted import Fitted, residual_method
 from ..subject import Query, Training
 from .features import PoseFeatures
 

@@ -7,7 +7,7 @@ import numpy as np
 from ...motion.database import Residuals, repaired_rotations
 from ...motion.geodesic import KeySearch
 from ...motion.parts import whole_body
-from ..methods import Fitted, residual_method
+from ..fitted import Fitted, residual_method
 from ..subject import Query, Training
 
 NEIGHBOURS = 4

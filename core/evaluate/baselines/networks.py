@@ -20,7 +20,7 @@ from ...errors import MissingDependencyError
 from ...motion.database import Residuals
 from ...motion.timeline import clip_lengths
 from ...progress import Progress, no_progress
-from ..methods import Fitted, residual_method
+from ..fitted import Fitted, residual_method
 from ..subject import Query, Training
 from .features import PoseFeatures
 from .linear import validation_groups

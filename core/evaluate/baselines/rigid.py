@@ -12,7 +12,7 @@ from ...rigging.decomposition.ssdr import fit_weights
 from ...rigging.rig import Rig
 from ...rigging.skeleton.poses import joint_transforms
 from ...rotations import affine_inverse, affine_multiply, quaternion_to_matrix
-from ..methods import Fitted
+from ..fitted import Fitted
 from ..subject import Query, Training
 
 F64 = NDArray[np.float64]

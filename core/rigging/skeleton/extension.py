@@ -18,7 +18,7 @@ from .bone_shapes import BoneShapes
 from .growth import bridge, grow
 from .interior import Interior
 from .lbs_statistics import LbsStatistics
-from .poses import Poses, fit_poses, local_quaternions, squared_error
+from .poses import Poses, better_poses, fit_poses, local_quaternions, squared_error
 from .pruning import prune, tidy
 from .skeleton import VISIBLE_GAIN, pose_all_frames, some_frames
 from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve
@@ -50,13 +50,7 @@ def pose_joints(
     start = np.roll(first.rotations, 1, axis=0)
     start[0] = first.rotations[0]
     second = fit_poses(stats, local, bone_joints, start, progress=progress)
-    fit = SkeletonFit(local, local.positions, np.asarray(bone_joints, np.int32), np.zeros((0, 0)), first)
-    errors = [carried_error(stats, one, bone_joints) for one in (fit, replace(fit, poses=second))]
-    better = errors[1] < errors[0]
-    poses = Poses(
-        np.where(better[:, None, None, None], second.rotations, first.rotations),
-        np.where(better[:, None], second.offsets, first.offsets),
-    )
+    poses, _ = better_poses(stats, local, bone_joints, first, second)
     moves = poses.offsets * stats.scale + stats.frame_centers - tree.positions[0]
     return local_quaternions(local, poses.rotations), moves
 

@@ -309,3 +309,26 @@ def squared_error(stats: LbsStatistics, bone_transforms: F64) -> F64:
     """(F,) squared distance, summed over the points, under bone transforms (F, B, 3, 4)."""
     flat = np.moveaxis(bone_transforms, 1, 2).reshape(len(bone_transforms), 3, -1)
     return np.maximum(stats.energy + np.einsum("fai,fai->f", flat @ stats.gram - 2 * stats.cross, flat), 0)
+
+
+def better_poses(
+    stats: LbsStatistics,
+    tree: KinematicTree,
+    bone_joints: NDArray[np.integer],
+    first: Poses,
+    second: Poses,
+    gain: float = 0.0,
+) -> tuple[Poses, F64]:
+    """The better of two fits in each frame, and its squared error (F,), each bone rigid on its joint (B,).
+
+    The second must be better by the share ``gain`` of the error.
+    """
+    errors = [
+        squared_error(stats, skinning_transforms(tree, poses)[:, bone_joints]) for poses in (first, second)
+    ]
+    better = errors[1] < (1 - gain) * errors[0]
+    poses = Poses(
+        np.where(better[:, None, None, None], second.rotations, first.rotations),
+        np.where(better[:, None], second.offsets, first.offsets),
+    )
+    return poses, np.where(better, errors[1], errors[0])
