@@ -40,7 +40,7 @@ class GAUSSIANIMATE_UL_bone_map(bpy.types.UIList):
         flt_flag: int | None = 0,
     ) -> None:
         """Draw a line."""
-        row = layout.split(factor=0.42, align=True)
+        row = layout.split(factor=NAME, align=True)
         row.label(text=item.name, icon=confidence_icon(item.confidence, bool(item.source)))
         source = data.source
         if source is not None and source.type == "ARMATURE":
@@ -71,7 +71,9 @@ class GAUSSIANIMATE_PT_retarget(SubPanel, bpy.types.Panel):
         options = layout.column(align=True)
         for name in OPTIONS:
             options.prop(settings, name)
-        button = layout.operator(GAUSSIANIMATE_OT_retarget_action.bl_idname, icon="ARMATURE_DATA")
+        row = layout.row()
+        row.enabled = settings.source is not None  # a script may name one, the button cannot
+        button = row.operator(GAUSSIANIMATE_OT_retarget_action.bl_idname, icon="ARMATURE_DATA")
         button.source = settings.source.name if settings.source is not None else ""
         for name in OPTIONS:
             setattr(button, name, getattr(settings, name))

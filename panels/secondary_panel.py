@@ -84,7 +84,7 @@ class GAUSSIANIMATE_PT_secondary(SidebarPanel, bpy.types.Panel):
         header, body = self.layout.panel("gaussianimate_coverage")
         worst = float(distances.max(initial=0))
         header.label(text="Coverage", icon=coverage_icon(worst))
-        header.label(text=f"{np.degrees(worst):.0f}°")
+        header.label(text=f"{np.degrees(worst):.0f}° from captured")
         if body is None:
             return
         settings = scene_settings(context)
@@ -109,7 +109,10 @@ def coverage_icon(distance: float) -> str:
 
 
 def _shown(distances: NDArray[np.floating], everything: bool) -> list[int]:
-    """Parts to show: all, in the skeleton's order, or the worst ones, the worst first."""
+    """Parts to show: all, in the skeleton's order, or the worst ones, the worst first.
+
+    What reads the same keeps the skeleton's order, so that lines do not change places without need.
+    """
     if everything or len(distances) <= ROWS:
         return list(range(len(distances)))
-    return np.argsort(-distances, kind="stable")[:ROWS].tolist()
+    return np.argsort(-np.round(np.degrees(distances)), kind="stable")[:ROWS].tolist()

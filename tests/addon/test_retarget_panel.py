@@ -40,6 +40,7 @@ class Layout:
         self.lists.append(getattr(data, name))
 
     def row(self, **_):
+        self.enabled = True
         return self
 
     column = box = split = row
@@ -74,9 +75,11 @@ def test_the_panel_leads_from_source_to_map_to_action(armature):
     settings, panel = retarget_settings(armature), bpy.types.GAUSSIANIMATE_PT_retarget
     layout = draw(panel)
     assert "Suggest Bone Map" not in layout.buttons and "Choose the armature" in str(layout.texts)
+    assert not layout.enabled, "there is nothing to retarget yet"
     settings.source = bpy.data.objects["walker"]
     layout = draw(panel)
     assert layout.buttons["Suggest Bone Map"].source == "walker" and not layout.lists
+    assert layout.enabled
     bpy.ops.gaussianimate.suggest_bone_map(source="walker")
     settings.in_place = True
     layout = draw(panel)

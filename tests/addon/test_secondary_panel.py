@@ -81,6 +81,7 @@ def test_the_switch_and_the_coverage(armature):
     layout = drawn()
     assert [name for name, button in layout.buttons.items() if button.depress] == ["Live"]
     assert ("Coverage", "STRIP_COLOR_04") in layout.texts and ("0°", "NONE") in layout.texts
+    assert ("0° from captured", "NONE") in layout.texts
     assert {"joint_0", "joint_1"} <= {text for text, _ in layout.texts}
     joint(armature, 1).rotation_quaternion = Quaternion((0, 0, 1), np.radians(60))
     bpy.context.view_layer.update()
@@ -139,3 +140,5 @@ def test_many_parts_are_listed_the_worst_first():
     distances = np.array([0.1, 0.9, 0.3, 0, 0, 0, 0, 0.2, 0.5, 0])
     assert _shown(distances, everything=False)[:4] == [1, 8, 2, 7] and len(_shown(distances, False)) == 8
     assert _shown(distances, everything=True) == list(range(10))
+    hardly = np.array([0.9, *np.linspace(0, 0.004, 9)])
+    assert _shown(hardly, everything=False) == list(range(8)), "lines that read the same keep their places"
