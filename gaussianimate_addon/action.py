@@ -114,14 +114,14 @@ def key_bone(
     basis = affine_multiply(affine_multiply(affine_inverse(rest), motion), rest)
     if rotation:
         turns = continuous_quaternions(matrix_to_quaternion(basis[..., :3]))
-        add_curves(bag, f"{bone_path(bone)}.rotation_quaternion", bone.name, frames, turns)
+        add_curves(bag, bone_path(bone.name, "rotation_quaternion"), bone.name, frames, turns)
     if location:
-        add_curves(bag, f"{bone_path(bone)}.location", bone.name, frames, basis[..., 3])
+        add_curves(bag, bone_path(bone.name, "location"), bone.name, frames, basis[..., 3])
 
 
-def bone_path(bone: bpy.types.Bone) -> str:
-    """Return the data path of a bone's pose."""
-    return f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"]'
+def bone_path(name: str, channel: str) -> str:
+    """Return the data path of a pose bone's channel."""
+    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
 
 
 def add_curves(bag: bpy.types.ActionChannelbag, path: str, group: str, frames: F64, values: F64) -> None:

@@ -59,4 +59,4 @@ def _key_other_rotation(
         else:
             values.append(turn.to_euler(mode, values[-1]) if values else turn.to_euler(mode))
     path = "rotation_axis_angle" if mode == "AXIS_ANGLE" else "rotation_euler"
-    add_curves(bag, f"{bone_path(bone)}.{path}", bone.name, frames, np.array(values))
+    add_curves(bag, bone_path(bone.name, path), bone.name, frames, np.array(values))

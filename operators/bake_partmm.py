@@ -10,8 +10,9 @@ import bpy
 from ..core.progress import Progress
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.motion_switch import is_replaying
-from ..gaussianimate_addon.secondary.bake import Query, SkinKeys, answer, query_steps, write_keys
+from ..gaussianimate_addon.secondary.bake import Query, answer, query_steps
 from ..gaussianimate_addon.secondary.modes import BAKED, set_mode
+from ..gaussianimate_addon.secondary.skin_keys import SkinKeys, write_keys
 from ..gaussianimate_addon.subject import active_armature, find_object
 from .secondary_motion import NeedsMotion
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...core.motion.database import MotionDatabase
 from ...core.rotations import normalize_quaternions
+from ..action import bone_path
 from ..armature import JOINT
 from .rig_bones import Poses, RigBones
 
@@ -37,11 +38,6 @@ def channel_bag(armature: bpy.types.Object) -> bpy.types.ActionChannelbag | None
             if bag is not None:
                 return bag
     return None
-
-
-def bone_path(name: str, channel: str) -> str:
-    """Return the data path of a pose bone's channel."""
-    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
 
 
 def is_keyed_alone(armature: bpy.types.Object, bones: RigBones) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ...core.motion.auto import AutoLive, AutoPredictor
 from ...core.motion.coverage import Coverage
 from ...core.motion.database import Residuals
+from ...core.motion.match import MatchOptions
 from ..action import scene_fps
 from ..failure import sentence
 from ..motion_store import load_motion, motion_digest
@@ -25,7 +26,6 @@ from .history import Fastest, Memory, is_keyed_alone, keyed_poses
 from .rig_bones import Poses, RigBones, rig_bones
 
 F64 = NDArray[np.float64]
-PATCH = 7  # poses a match looks at
 STILL = 1e-6  # change of rotations and places below which a history is one pose held
 
 
@@ -188,7 +188,7 @@ def history_length(predictor: AutoPredictor) -> int:
     """Poses that an answer looks at, spaced as captured frames, the present one included."""
     kernel = predictor.kernel
     reach = 0.0 if kernel is None else kernel.layout.history * predictor.database.fps
-    return max(PATCH, math.ceil(reach - 1e-6) + 1)
+    return max(MatchOptions().patch_length, math.ceil(reach - 1e-6) + 1)
 
 
 def write_channels(armature: bpy.types.Object, known: Known, locations: F64, turns: F64) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import bpy
 
 from ...core.errors import RigError
+from ..action import bone_path
 from ..armature import SKIN_BONE, indexed_bones
 from ..motion_switch import is_replaying
 from ..properties import object_notes
 from .bone_colours import restore_colours
-from .history import bone_path, channel_bag
+from .history import channel_bag
 from .live import LIVE as STATE
 
 LIVE, BAKED, OFF = "LIVE", "BAKED", "OFF"
