@@ -13,6 +13,7 @@ from .layout import SubPanel, reason_below, wrapped
 
 OPTIONS = ("align_rest", "scale_root", "in_place")
 LIKELY, SURE = 0.4, 0.75  # confidence of a suggestion: doubtful below the first, sure from the second on
+NAME = 0.57  # of a line, for the bone's name: "chain_03.001.L" is read whole in a sidebar of usual width
 
 
 def confidence_icon(confidence: float, mapped: bool) -> str:
