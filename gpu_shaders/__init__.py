@@ -30,17 +30,21 @@ class SplatVariant:
     influences : K, 1-4
     bones : capacity of the uniform buffer of bones, 0 where they lie in a texture
     colours : whether the spherical harmonics are read
+    mask : whether a mask is shown over the colours, as a heat map
     """
 
     layout: SkinLayout | None = None
     influences: int = 1
     bones: int = BONE_CAPACITIES[0]
     colours: bool = True
+    mask: bool = False
 
     @property
     def defines(self) -> dict[str, str]:
         """Preprocessor names and values."""
         names = {"MAX_ITEMS": str(MAX_ITEMS), "BATCH": str(BATCH)}
+        if self.mask:
+            names["MASK"] = ""
         if self.layout is None:
             return names
         names |= {"DEFORM": "", f"SKIN_{self.layout.upper()}": "", "INFLUENCES": str(self.influences)}
@@ -58,6 +62,8 @@ class SplatVariant:
                 names.append("bone_table")
             if not self.bones:
                 names.append("bones_table")
+        if self.mask:
+            names.append("mask_table")
         return tuple(names)
 
     @property

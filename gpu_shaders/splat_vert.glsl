@@ -88,6 +88,12 @@ void main()
   if (camera.counts.y != 0 && marked < 0.0) {
     color = vec3(1.0, 0.0, 1.0);
   }
+#ifdef MASK
+  float selected = texel(mask_table, row).x; /* negative: not of the object that is drawn on */
+  if (selected >= 0.0) {
+    color = selected > 0.0 ? mix(color, heat(selected), 0.85) : 0.6 * color;
+  }
+#endif
   if (camera.shading.z != 0.0 && show != SHOW_DEPTH) {
     color = to_scene_linear(color);
   }

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import bpy
 
 from ..core.errors import GaussiAnimateError, SelectionError
 from ..core.selection.compose import Operation
+from ..core.selection.depth import FrontSurface
 from ..core.selection.feather import Curve, Feather
 from ..core.selection.layer import SelectionLayer
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.subject import active_splats, linked_reason
+from ..gaussianimate_addon.weights.gesture_settings import CURVES, OPERATIONS
 from ..gaussianimate_addon.weights.gestures import add_layer, layer_bone, make_shape, surface_below
 from ..gaussianimate_addon.weights.views import viewpoint_of
+from .selection_gesture import DrawsSelection
 
 SHAPES = (
     ("RECTANGLE", "Rectangle", "Between two opposite corners"),
@@ -23,17 +28,7 @@ SHAPES = (
     ("LASSO", "Lasso", "Within an outline; where it crosses itself, every other part"),
     ("STROKE", "Brush", "Along a path"),
 )
-OPERATIONS = (
-    ("ADD", "Add", "Add the selection to the weights"),
-    ("SUBTRACT", "Subtract", "Take the selection from the weights"),
-    ("REPLACE", "Replace", "The selection is the weights; 0 elsewhere"),
-    ("MULTIPLY", "Multiply", "Keep weights inside the selection only"),
-    ("MIX", "Mix", "Paint towards the strength"),
-)
-CURVES = (
-    ("SMOOTHSTEP", "Smooth", "Fades with a continuous slope"),
-    ("LINEAR", "Linear", "Fades evenly"),
-)
+Front = Callable[[bpy.types.Object, SelectionLayer], FrontSurface | None]
 
 
 class NeedsBound(Reasoned):
@@ -50,8 +45,8 @@ class NeedsBound(Reasoned):
         return None if deformer(object) is not None else "Bind the splats to an armature first"
 
 
-class GAUSSIANIMATE_OT_add_selection_layer(NeedsBound, bpy.types.Operator):
-    """Add a soft selection to a bone's weights"""
+class GAUSSIANIMATE_OT_add_selection_layer(DrawsSelection, NeedsBound, bpy.types.Operator):
+    """Draw a soft selection for the active bone's weights"""
 
     bl_idname = "gaussianimate.add_selection_layer"
     bl_label = "Add Selection Layer"
@@ -108,7 +103,10 @@ class GAUSSIANIMATE_OT_add_selection_layer(NeedsBound, bpy.types.Operator):
             self.report({"INFO"}, note)
         return {"FINISHED"}
 
-    def _layer(self, context: bpy.types.Context, object: bpy.types.Object) -> SelectionLayer:
+    def _layer(
+        self, context: bpy.types.Context, object: bpy.types.Object, front: Front | None = None
+    ) -> SelectionLayer:
+        """Return the layer of the properties; ``front`` finds the surface in place of `surface_below`."""
         bone, view = layer_bone(object, self.bone), viewpoint_of(self.view, object, context)
         try:
             points: Any = json.loads(self.points)
@@ -116,6 +114,9 @@ class GAUSSIANIMATE_OT_add_selection_layer(NeedsBound, bpy.types.Operator):
             raise SelectionError("The points of a selection are JSON, as in [[10, 20], [200, 90]]") from None
         shape = make_shape(self.shape, points, self.radius, self.angle)
         feather = Feather(self.smoothness, cast(Curve, self.curve.lower()))
-        front = None if self.through else surface_below(object, view, shape, feather)
         operation = cast(Operation, self.operation.lower())
-        return SelectionLayer(bone, view, shape, feather, self.strength, operation, front, name=self.name)
+        layer = SelectionLayer(bone, view, shape, feather, self.strength, operation, name=self.name)
+        if self.through:
+            return layer
+        found = surface_below(object, view, shape, feather) if front is None else front(object, layer)
+        return replace(layer, front=found)

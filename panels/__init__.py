@@ -33,13 +33,19 @@ def register() -> None:
     """Register the panels, the parent first."""
     import bpy
 
+    from . import selection_tools
+
     for cls in _classes():
         bpy.utils.register_class(cls)
+    selection_tools.register()
 
 
 def unregister() -> None:
     """Undo :func:`register`."""
     import bpy
 
+    from . import selection_tools
+
+    selection_tools.unregister()
     for cls in reversed(_classes()):
         bpy.utils.unregister_class(cls)

@@ -95,6 +95,7 @@ class Frame:
     """Uniforms of one view, ready to be bound, and the order to draw in.
 
     order : row numbers of all items, one after the other
+    mask : (rows of the atlas,) what a gesture selects, shown over the colours; None: there is none
     """
 
     camera: gpu.types.GPUUniformBuf
@@ -102,6 +103,7 @@ class Frame:
     order: gpu.types.GPUTexture
     count: int
     bones: Bones | None = field(default=None)
+    mask: gpu.types.GPUTexture | None = None
 
 
 @dataclass(frozen=True)
@@ -235,9 +237,10 @@ def draw_frame(atlas: Atlas, frame: Frame, shading: Shading) -> None:
     if not frame.count:
         return
     deforms = shading.deform and atlas.layout is not None and frame.bones is not None
-    variant = SplatVariant()
+    masked = frame.mask is not None
+    variant = SplatVariant(mask=masked)
     if deforms:
-        variant = SplatVariant(atlas.layout, atlas.influences, frame.bones.capacity)
+        variant = SplatVariant(atlas.layout, atlas.influences, frame.bones.capacity, mask=masked)
     shader = splat_shader(variant)
     blend: Any = gpu.state.blend_get()
     gpu.state.blend_set("ALPHA_PREMULT")
@@ -259,6 +262,7 @@ def bind_frame(shader: gpu.types.GPUShader, variant: SplatVariant, atlas: Atlas,
         if variant.bones:
             shader.uniform_block("bones", cast(Any, frame.bones.data))
         textures["bones_table"] = frame.bones.data
+    textures["mask_table"] = frame.mask
     for name in variant.samplers:
         shader.uniform_sampler(name, textures[name])
 

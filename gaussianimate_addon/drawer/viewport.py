@@ -36,6 +36,7 @@ from .draw import (
 )
 from .gpu_objects import release, released_by
 from .gradient_arrows import GradientArrows
+from .mask import Mask
 from .order import ViewOrder
 from .scene import SceneSplats
 
@@ -59,12 +60,17 @@ class View:
 
 
 class Drawer:
-    """The state of drawing in this session. ``failure``: why drawing is off, one sentence."""
+    """The state of drawing in this session.
+
+    failure : why drawing is off, one sentence
+    mask : what a gesture selects while it is drawn
+    """
 
     def __init__(self) -> None:
         self.scenes: dict[tuple[int, str], SceneSplats] = {}
         self.views: dict[int, View] = {}
         self.failure: str | None = None
+        self.mask: Mask | None = None
         self._told: tuple[object, ...] = ()
 
     @property
@@ -100,6 +106,7 @@ class Drawer:
         """Forget everything about the file."""
         self.scenes.clear()
         self.views.clear()
+        self.mask = None
 
     def tidy(self) -> None:
         """Forget regions and view layers that no window shows any more."""
@@ -151,9 +158,11 @@ class Drawer:
         if has_depth(space):
             overlay: Any = gpu.state.active_framebuffer_get()
             depths = screen.read_depths(overlay, camera.width, camera.height)
-        shown = (view.order.version, shading, *_numbers(camera, items, moves))
+        mask = None if self.mask is None else self.mask.texture(splats.subjects, splats.atlas)
+        version = self.mask.version if self.mask is not None and mask is not None else 0
+        shown = (view.order.version, version, shading, *_numbers(camera, items, moves))
         if shown != view.shown or not _equal(depths, view.depths):
-            _draw_canvas(view, splats.atlas, items, moves, camera, shading, depths)
+            _draw_canvas(view, splats.atlas, items, moves, camera, shading, depths, mask)
             view.shown, view.depths = shown, depths
         picture = view.canvas.texture()
         with view.scene_buffer.bind():
@@ -178,6 +187,7 @@ def _draw_canvas(
     camera: Camera,
     shading: Shading,
     depths: np.ndarray | None,
+    mask: gpu.types.GPUTexture | None,
 ) -> None:
     frame = Frame(
         camera=upload_camera(camera, shading, len(items)),
@@ -185,6 +195,7 @@ def _draw_canvas(
         order=cast(Any, view.order.texture),
         count=view.order.count,
         bones=upload_bones(moves, items),
+        mask=mask,
     )
     with view.canvas.bind(camera.width, camera.height):
         screen.clear(depths)

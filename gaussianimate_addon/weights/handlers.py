@@ -11,7 +11,7 @@ from ...core.errors import GaussiAnimateError
 from ..armature import SKIN_BONE
 from ..deform_nodes import bone_names
 from ..deformer import deformer
-from . import layer_list
+from . import gesture_settings, layer_list
 from .layers import has_layers
 from .numbering import bound_objects, follow_bones
 
@@ -71,8 +71,9 @@ _HANDLERS = (
 
 
 def register() -> None:
-    """Add the list of layers to splats, and follow the file."""
+    """Add layers to splats and settings to scenes, and follow the file."""
     layer_list.register()
+    gesture_settings.register()
     for event, function in _HANDLERS:
         getattr(bpy.app.handlers, event).append(function)
 
@@ -83,4 +84,5 @@ def unregister() -> None:
         handlers = getattr(bpy.app.handlers, event)
         if function in handlers:
             handlers.remove(function)
+    gesture_settings.unregister()
     layer_list.unregister()

@@ -1,0 +1,105 @@
+"""What is seen of a gesture while it is drawn: the mask on the splats, and the outline."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import bpy
+import gpu
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.selection.depth import FrontSurface
+from ...core.selection.layer import SelectionLayer
+from ...core.selection.preview import Preview
+from ...core.selection.shapes import Ellipse, Lasso, Rectangle, Shape, Stroke
+from ...core.selection.viewpoint import Viewpoint
+from ..attributes import read_attribute, splats
+from ..drawer.display import DRAWER as BY_DRAWER
+from ..drawer.display import set_display
+from ..drawer.mask import Mask
+from ..drawer.viewport import DRAWER
+from ..properties import object_notes
+from .gestures import surface_below
+
+ROUND = 64  # corners of an ellipse's outline
+PATIENCE = 4.0  # the surface is looked for anew after this many times what that took
+
+
+class GestureView:
+    """The preview of one modal gesture. Holds numbers only, no reference into Blender's data.
+
+    The splats are shown by our drawer, which stays chosen afterwards.
+    """
+
+    def __init__(self, object: bpy.types.Object, view: Viewpoint) -> None:
+        if object_notes(object).display != BY_DRAWER:
+            set_display(object, BY_DRAWER)
+        self.uid, self.viewpoint = object.session_uid, view
+        self.preview = Preview(view, read_attribute(splats(object), "position"))
+        self.outline: NDArray[np.float32] = np.zeros((0, 2), np.float32)
+        self._front: FrontSurface | None = None
+        self._next_look = 0.0
+        self._region = 0
+        self._handle: Any = None
+
+    def start(self, region: bpy.types.Region) -> None:
+        """Draw the outline over a region, until `stop`."""
+        self._region = region.as_pointer()
+        self._handle = bpy.types.SpaceView3D.draw_handler_add(self._draw, (), "WINDOW", "POST_PIXEL")
+
+    def stop(self) -> None:
+        """Show the splats as they are again."""
+        DRAWER.mask = None
+        if self._handle is not None:
+            bpy.types.SpaceView3D.draw_handler_remove(self._handle, "WINDOW")
+            self._handle = None
+
+    def front(self, object: bpy.types.Object, layer: SelectionLayer) -> FrontSurface | None:
+        """Return the surface under the gesture, as of a moment ago where there are many splats."""
+        now = time.monotonic()
+        if self._front is None or now >= self._next_look:
+            self._front = surface_below(object, self.viewpoint, layer.shape, layer.feather)
+            self._next_look = time.monotonic() + PATIENCE * (time.monotonic() - now)
+        return self._front
+
+    def show(self, layer: SelectionLayer) -> None:
+        """Show what a layer selects."""
+        self.outline = outline_of(layer.shape)
+        DRAWER.mask = Mask(self.uid, self.preview.mask(layer))
+
+    def _draw(self) -> None:
+        region = bpy.context.region
+        if region is None or region.as_pointer() != self._region or len(self.outline) < 2:
+            return
+        shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+        layout = shader.format_calc()
+        vertices: Any = gpu.types.GPUVertBuf(layout, len(self.outline))
+        vertices.attr_fill("pos", np.pad(self.outline, ((0, 0), (0, 1))).tolist())
+        batch = gpu.types.GPUBatch(type="LINE_STRIP", buf=vertices)
+        gpu.state.blend_set("ALPHA")
+        shader.bind()
+        shader.uniform_float("viewportSize", (region.width, region.height))
+        for width, colour in ((3.0, (0.0, 0.0, 0.0, 0.6)), (1.5, (1.0, 1.0, 1.0, 1.0))):
+            shader.uniform_float("lineWidth", width)
+            shader.uniform_float("color", colour)
+            batch.draw(shader)
+        gpu.state.blend_set("NONE")
+
+
+def outline_of(shape: Shape) -> NDArray[np.float32]:
+    """Return the corners (P, 2) of the line that is drawn for a shape, pixels, closed but for strokes."""
+    if isinstance(shape, Stroke):
+        return np.array(shape.points, np.float32).reshape(-1, 2)
+    if isinstance(shape, Lasso):
+        ring = np.array(shape.outlines[0] if shape.outlines else (), np.float32).reshape(-1, 2)
+        return np.concatenate([ring, ring[:1]])
+    assert isinstance(shape, (Rectangle, Ellipse))
+    if isinstance(shape, Rectangle):
+        local = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]) * shape.half
+    else:
+        turn = np.linspace(0, 2 * np.pi, ROUND + 1)
+        local = np.stack([np.cos(turn), np.sin(turn)], axis=1) * shape.radii
+    c, s = np.cos(shape.angle), np.sin(shape.angle)
+    return (local @ np.array([[c, s], [-s, c]]) + shape.centre).astype(np.float32)
