@@ -33,7 +33,7 @@ from gaussianimate.gaussianimate_addon.armature import SKIN_BONE
 from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
 from gaussianimate.gaussianimate_addon.point_cloud import cloud_to_point_cloud
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
-from gaussianimate.gaussianimate_addon.secondary.live import LIVE, present_poses, write_channels
+from gaussianimate.gaussianimate_addon.secondary.live import SESSION, present_poses, write_channels
 
 
 def rigged(rig: Rig) -> bpy.types.Object:
@@ -94,10 +94,10 @@ def phases(armature: bpy.types.Object, runs: int, prepare: Callable[[int], None]
     times: dict[str, list[float]] = {"read pose and history": [], "predict": [], "write skin bones": []}
     depsgraph = bpy.context.evaluated_depsgraph_get()
     for run in range(runs):
-        LIVE.paused = True
+        SESSION.paused = True
         prepare(run)
-        LIVE.paused = False
-        known = LIVE.of(armature)
+        SESSION.paused = False
+        known = SESSION.of(armature)
         marks = [time.perf_counter()]
         poses = present_poses(armature, depsgraph, known, played=False)
         marks.append(time.perf_counter())
@@ -123,7 +123,7 @@ def bench(rig: Rig, runs: int) -> None:
     scene = bpy.context.scene
     runs = min(runs, rig.frame_count - 40)
     counts = f"{rig.frame_count} frames, {rig.joint_count} joints, {rig.bone_count} skin bones"
-    print(f"{counts}, {'with' if LIVE.of(armature).live.predictor.kernel else 'without'} kernel")
+    print(f"{counts}, {'with' if SESSION.of(armature).live.predictor.kernel else 'without'} kernel")
     start = scene.frame_start + 20
     print(" playback")
     for name, seconds in phases(armature, runs, lambda run: scene.frame_set(start + run)).items():
@@ -142,16 +142,16 @@ def bench(rig: Rig, runs: int) -> None:
         report(name, seconds)
     with_answer, without = drag(armature, runs), paused(lambda: drag(armature, runs))
     report("in all", [a - b for a, b in zip(with_answer, without, strict=True)])
-    assert not LIVE.failures, LIVE.failures
+    assert not SESSION.failures, SESSION.failures
 
 
 def paused(task: Callable[[], list[float]]) -> list[float]:
     """Do something without answers."""
-    LIVE.paused = True
+    SESSION.paused = True
     try:
         return task()
     finally:
-        LIVE.paused = False
+        SESSION.paused = False
 
 
 def main() -> None:

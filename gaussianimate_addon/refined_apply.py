@@ -28,7 +28,7 @@ from .more_frames import MoreFrames, store_joined, use_frames
 from .motion_store import load_motion, motion_digest, store_motion, stored_rig
 from .refined_bones import RefinedBones
 from .refit_lost import lost_keys, lost_targets
-from .secondary.live import LIVE
+from .secondary.live import SESSION
 from .skeleton_bones import skeleton_is_edited
 from .skin_attributes import read_skin, write_skin
 from .skin_space import object_to_rig, skin_space
@@ -144,7 +144,7 @@ def apply_refined(
         rekey(context, object, armature, read.space, refined.rig)
     use_frames(object, store)
     _lengthen(context.scene, object, refined.rig)
-    LIVE.forget(armature.session_uid)
+    SESSION.forget(armature.session_uid)
     context.view_layer.update()
     return [*notes, *lost_keys(armature), *lost_targets(armature)]
 

@@ -22,7 +22,7 @@ from .bind import follow_armature
 from .motion_store import kept_rests, store_motion
 from .refit_lost import lost_keys, lost_targets, stale_bakes
 from .refit_read import RefitTask
-from .secondary.live import LIVE
+from .secondary.live import SESSION
 from .skeleton_bones import JointBone, joint_bones
 from .skin_space import skin_bones
 from .subject import active_armature_of
@@ -61,7 +61,7 @@ def apply_refit(
         store_motion(armature, motion, task.space)
         notes += _bind_again(armature)
         rekey(context, object, armature, task.space, rig)
-    LIVE.forget(armature.session_uid)
+    SESSION.forget(armature.session_uid)
     context.view_layer.update()
     carriers = task.edited.origins[rig.bone_joints]
     moved = {name for b, (name, _) in task.skin.items() if carriers[b] != task.rig.bone_joints[b]}

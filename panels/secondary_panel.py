@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..gaussianimate_addon.motion_store import has_motion
 from ..gaussianimate_addon.motion_switch import is_replaying
 from ..gaussianimate_addon.properties import object_notes, scene_settings
-from ..gaussianimate_addon.secondary.live import LIVE
+from ..gaussianimate_addon.secondary.live import SESSION
 from ..gaussianimate_addon.secondary.modes import BAKED, is_baked, mode_of
 from ..gaussianimate_addon.subject import active_armature
 from ..operators.bake_partmm import GAUSSIANIMATE_OT_bake_partmm
@@ -46,7 +46,7 @@ class GAUSSIANIMATE_PT_secondary(SidebarPanel, bpy.types.Panel):
         row.scale_y = 1.2
         for value, text, icon in BUTTONS:
             row.operator(name, text=text, icon=icon, depress=mode == value).mode = value
-        failure = LIVE.failures.get(armature.session_uid)
+        failure = SESSION.failures.get(armature.session_uid)
         if failure is not None:
             wrapped(context, layout, failure, "ERROR")
             layout.operator(name, text="Try Again", icon="FILE_REFRESH").mode = mode
@@ -75,12 +75,10 @@ class GAUSSIANIMATE_PT_secondary(SidebarPanel, bpy.types.Panel):
             reason_below(context, layout, GAUSSIANIMATE_OT_bake_partmm)
 
     def _draw_coverage(self, context: bpy.types.Context, armature: bpy.types.Object) -> None:
-        try:
-            distances = LIVE.covered(armature, context.view_layer.depsgraph)
-            leaders = LIVE.of(armature).bones.database.part_leaders
-        except Exception as error:  # nothing may pass: Blender would tell it at every redraw
-            LIVE.fail(armature, error)
+        shown = SESSION.shown_coverage(armature, context.view_layer.depsgraph)
+        if shown is None:
             return
+        names, distances = shown
         header, body = self.layout.panel("gaussianimate_coverage")
         worst = float(distances.max(initial=0))
         header.label(text="Coverage", icon=coverage_icon(worst))
@@ -89,10 +87,9 @@ class GAUSSIANIMATE_PT_secondary(SidebarPanel, bpy.types.Panel):
             return
         settings = scene_settings(context)
         column = body.column(align=True)
-        names = LIVE.joint_names(armature)
         for part in _shown(distances, settings.secondary_all_parts):
             row = column.row()
-            row.label(text=names[int(leaders[part])], icon=coverage_icon(float(distances[part])))
+            row.label(text=names[part], icon=coverage_icon(float(distances[part])))
             number = row.row()
             number.alignment = "RIGHT"
             number.label(text=f"{np.degrees(distances[part]):.0f}°")

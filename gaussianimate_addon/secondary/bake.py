@@ -23,7 +23,7 @@ from ..action import bone_path, scene_fps
 from ..modifiers import DEFORM, find_modifier, get_input
 from ..motion_store import load_motion, motion_digest
 from .history import Fastest, channel_bag, is_keyed_alone, keyed_poses
-from .live import LIVE
+from .live import SESSION
 from .rig_bones import Poses, RigBones, rig_bones
 from .skin_keys import SkinKeys
 
@@ -128,14 +128,14 @@ def _stepped(
     poses: list[Poses] = []
     with _splats_at_rest(armature):
         try:
-            LIVE.paused = True
+            SESSION.paused = True
             for i, frame in enumerate(frames.tolist()):
                 yield "Reading poses", i / len(frames)
                 scene.frame_set(frame)
                 graph = context.evaluated_depsgraph_get()
                 poses.append(bones.pose(armature.evaluated_get(graph)))
         finally:
-            LIVE.paused = False
+            SESSION.paused = False
             scene.frame_set(before, subframe=subframe)
     return Poses(
         np.concatenate([pose.rotations for pose in poses]),

@@ -17,9 +17,8 @@ from ..motion_switch import is_replaying
 from ..properties import FOLLOWERS, object_notes
 from ..views import redraw_sidebars
 from .bone_colours import colour_bones
-from .live import LIVE
-from .modes import LIVE as ANSWERED
-from .modes import apply_colours, apply_mode, mode_of, mute_baked
+from .live import SESSION
+from .modes import LIVE, apply_colours, apply_mode, mode_of, mute_baked
 
 TAB = "GaussiAnimate"
 
@@ -35,15 +34,15 @@ def _after_frame(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
 
 
 def _follow(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph, played: bool) -> None:
-    if LIVE.paused:
+    if SESSION.paused:
         return
     for armature in _posed(scene, depsgraph, played):
-        if armature.session_uid in LIVE.failures:
+        if armature.session_uid in SESSION.failures:
             continue
         try:
             _answer(armature, depsgraph, played)
         except Exception as error:  # nothing may pass: Blender would tell it at every update
-            LIVE.fail(armature, error)
+            SESSION.fail(armature, error)
             redraw_sidebars(TAB)
 
 
@@ -70,24 +69,24 @@ def _posed(
 
 
 def _answer(armature: bpy.types.Object, depsgraph: bpy.types.Depsgraph, played: bool) -> None:
-    if mode_of(armature) == ANSWERED and not is_replaying(armature):
-        if LIVE.plays_another_action(armature):
+    if mode_of(armature) == LIVE and not is_replaying(armature):
+        if SESSION.plays_another_action(armature):
             mute_baked(armature, True)
-        changed = LIVE.answer(armature, depsgraph, played)
+        changed = SESSION.answer(armature, depsgraph, played)
     else:
-        changed = LIVE.pose_changed(armature)
+        changed = SESSION.pose_changed(armature)
     if depsgraph.mode == "RENDER":  # in a thread beside the window
         return
     if changed and not bpy.app.background:
         redraw_sidebars(TAB)
     if changed and object_notes(armature).colour_bones:
-        distances = LIVE.covered(armature, depsgraph)
-        colour_bones(armature, LIVE.of(armature).bones.database, distances)
+        distances = SESSION.covered(armature, depsgraph)
+        colour_bones(armature, SESSION.of(armature).bones.database, distances)
 
 
 @persistent
 def _forget(*_: Any) -> None:
-    LIVE.forget()
+    SESSION.forget()
 
 
 _HANDLERS = (
@@ -114,4 +113,4 @@ def unregister() -> None:
             handlers.remove(function)
     for name in ("secondary_motion", "colour_bones"):
         FOLLOWERS.pop(name, None)
-    LIVE.forget()
+    SESSION.forget()

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ...core.motion.auto import AutoLive, AutoPredictor
 from ...core.motion.coverage import Coverage
 from ...core.motion.database import Residuals
-from ...core.motion.match import MatchOptions
 from ..action import scene_fps
 from ..failure import sentence
 from ..motion_store import load_motion, motion_digest
@@ -51,7 +50,7 @@ class Known:
     action: int = -1
 
 
-class Live:
+class Session:
     """The state of secondary motion in this session.
 
     failures : by session number of the armature, why it is not answered any more, one sentence
@@ -125,6 +124,18 @@ class Live:
             known.coverage = distances = known.live.matcher.covered(pose.rotations[0]).parts[0]
         return distances
 
+    def shown_coverage(
+        self, armature: bpy.types.Object, depsgraph: bpy.types.Depsgraph
+    ) -> tuple[list[str], NDArray[np.float32]] | None:
+        """Name of the joint each part is about, and its coverage (P,), radians; None where that failed."""
+        try:
+            distances = self.covered(armature, depsgraph)
+            names = self.joint_names(armature)
+            return [names[joint] for joint in self.of(armature).bones.database.part_leaders], distances
+        except Exception as error:  # nothing may pass: Blender would tell it at every redraw
+            self.fail(armature, error)
+            return None
+
     def joint_names(self, armature: bpy.types.Object) -> list[str]:
         """What the joints are called now: by their bones, one without a bone by the motion."""
         bones = self.of(armature).bones
@@ -164,7 +175,7 @@ def present_poses(
     posed = armature.evaluated_get(depsgraph)
     now = scene.frame_current_final
     step = scene_fps(scene) / bones.database.fps
-    frames: F64 = now - step * np.arange(history_length(known.live.predictor), dtype=np.float64)[::-1]
+    frames: F64 = now - step * np.arange(history_length(known.live), dtype=np.float64)[::-1]
     if is_keyed_alone(armature, bones):
         history = keyed_poses(armature, posed, bones, frames, now)
         return bones.pose(posed) if history is None else _since_cut(history, known.fastest)
@@ -184,11 +195,11 @@ def _since_cut(poses: Poses, fastest: Fastest) -> Poses:
     return poses[first:]
 
 
-def history_length(predictor: AutoPredictor) -> int:
+def history_length(live: AutoLive) -> int:
     """Poses that an answer looks at, spaced as captured frames, the present one included."""
-    kernel = predictor.kernel
-    reach = 0.0 if kernel is None else kernel.layout.history * predictor.database.fps
-    return max(MatchOptions().patch_length, math.ceil(reach - 1e-6) + 1)
+    kernel = live.predictor.kernel
+    reach = 0.0 if kernel is None else kernel.layout.history * live.predictor.database.fps
+    return max(live.matcher.history_length, math.ceil(reach - 1e-6) + 1)
 
 
 def write_channels(armature: bpy.types.Object, known: Known, locations: F64, turns: F64) -> None:
@@ -236,4 +247,4 @@ def _equal(one: Poses, other: Poses) -> bool:
     )
 
 
-LIVE = Live()
+SESSION = Session()

@@ -15,7 +15,7 @@ from ..motion_switch import is_replaying
 from ..properties import object_notes
 from .bone_colours import restore_colours
 from .history import channel_bag
-from .live import LIVE as STATE
+from .live import SESSION
 
 LIVE, BAKED, OFF = "LIVE", "BAKED", "OFF"
 CHANNELS = (("location", 3), ("rotation_quaternion", 4))
@@ -40,7 +40,7 @@ def set_mode(armature: bpy.types.Object, mode: str) -> None:
 
 def apply_mode(armature: bpy.types.Object) -> None:
     """Make curves and bones follow a change of the mode."""
-    STATE.forget(armature.session_uid)
+    SESSION.forget(armature.session_uid)
     if armature.library is not None or is_replaying(armature):
         return
     mode = mode_of(armature)
@@ -55,8 +55,8 @@ def apply_colours(armature: bpy.types.Object) -> None:
     if not object_notes(armature).colour_bones:
         restore_colours(armature)
         return
-    STATE.pose_changed(armature)
-    known = STATE.known.get(armature.session_uid)
+    SESSION.pose_changed(armature)
+    known = SESSION.known.get(armature.session_uid)
     if known is not None:
         known.asked = None  # coloured with the next answer, which is now
     armature.update_tag(refresh={"DATA"})

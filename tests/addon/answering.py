@@ -9,7 +9,7 @@ from gaussianimate.gaussianimate_addon.armature import JOINT, SKIN_BONE
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.motion_switch import pose_anew, remember_replay
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
-from gaussianimate.gaussianimate_addon.secondary.live import LIVE
+from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 
 FRAMES = 30
 
@@ -86,4 +86,4 @@ def frames(scene, numbers, armature):
 
 
 def healthy():
-    assert not LIVE.failures, LIVE.failures
+    assert not SESSION.failures, SESSION.failures

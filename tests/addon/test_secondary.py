@@ -23,7 +23,7 @@ from gaussianimate.core.motion.database import bone_transforms
 from gaussianimate.gaussianimate_addon.motion_store import load_motion
 from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
 from gaussianimate.gaussianimate_addon.properties import object_notes
-from gaussianimate.gaussianimate_addon.secondary.live import LIVE
+from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 
 RIGID = np.tile([0.0, 0, 0, 1, 0, 0, 0], (3, 1))
 TURN = Quaternion((0, 1, 0.1), 0.7)  # as in the capture
@@ -36,7 +36,7 @@ def bar(empty_scene):
     pose_anew(armature)
     bpy.context.view_layer.update()
     yield armature, rig
-    LIVE.forget()
+    SESSION.forget()
 
 
 def update():
@@ -104,7 +104,7 @@ def test_dragging_a_bone(bar):
     turns[1] = TURN.normalized()
     wanted, distances = answer(armature, rig, turns)
     np.testing.assert_allclose(skin_motions(armature), wanted, atol=1e-5)
-    np.testing.assert_allclose(LIVE.known[armature.session_uid].coverage, distances, atol=1e-5)
+    np.testing.assert_allclose(SESSION.known[armature.session_uid].coverage, distances, atol=1e-5)
     turn(armature, Quaternion((1, 0, 0), 1.0))
     assert np.abs(skin_motions(armature) - wanted).max() > 0.1
     turn(armature)  # where it comes from does not matter
@@ -119,10 +119,10 @@ def test_posing_amid_an_animation_is_held_still(empty_scene):
     bone = joint(armature, 1)
     bone.rotation_quaternion = bone.rotation_quaternion @ Quaternion((0, 0, 1), 0.02)
     update()
-    assert len(LIVE.known[armature.session_uid].asked) == 1
+    assert len(SESSION.known[armature.session_uid].asked) == 1
     bone.keyframe_insert("rotation_quaternion", frame=9)
     update()
-    assert len(LIVE.known[armature.session_uid].asked) == 7
+    assert len(SESSION.known[armature.session_uid].asked) == 7
     healthy()
 
 
@@ -148,7 +148,7 @@ def test_every_rotation_mode(empty_scene):
                 bone.keyframe_insert("rotation_euler", frame=frame)
     got = frames(empty_scene, range(1, FRAMES + 1), armature)
     np.testing.assert_allclose(got, rig.bone_transforms, atol=1e-3)
-    assert len(LIVE.known[armature.session_uid].asked) == 7
+    assert len(SESSION.known[armature.session_uid].asked) == 7
     healthy()
 
 
@@ -165,10 +165,10 @@ def test_joints_that_constraints_move_are_remembered_while_playing(empty_scene):
             constraint.target, constraint.subtarget = source, bone.name
     got = frames(empty_scene, range(1, FRAMES + 1), follower)
     np.testing.assert_allclose(got, rig.bone_transforms, atol=1e-3)
-    assert len(LIVE.known[follower.session_uid].asked) == 7
+    assert len(SESSION.known[follower.session_uid].asked) == 7
     update()
     empty_scene.frame_set(4)  # a jump: nothing is known of before
-    assert len(LIVE.known[follower.session_uid].asked) == 1
+    assert len(SESSION.known[follower.session_uid].asked) == 1
     healthy()
 
 
@@ -188,7 +188,7 @@ def test_far_from_the_capture_bones_are_rigid(bar):
     armature, _ = bar
     turn(armature, Quaternion((1, 0, 0), 2.5))
     turn(armature, Quaternion((0, 0, 1), 2.5), index=2)
-    assert np.degrees(LIVE.known[armature.session_uid].coverage).min() > 80
+    assert np.degrees(SESSION.known[armature.session_uid].coverage).min() > 80
     np.testing.assert_allclose(residuals(armature)[1:], RIGID[1:], atol=0.02)
     near = []
     for angle in np.linspace(0, 2.5, 60):  # and smoothly so
@@ -206,7 +206,7 @@ def test_the_replay_is_left_alone(empty_scene):
     np.testing.assert_allclose(frames(empty_scene, [7], armature)[0], rig.bone_transforms[6], atol=1e-5)
     after = [np.array([p.co for p in curve.keyframe_points]) for curve in curves(armature)]
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
-    assert not any(curve.mute for curve in curves(armature)) and not LIVE.known
+    assert not any(curve.mute for curve in curves(armature)) and not SESSION.known
 
 
 def test_undo_and_redo(bar):
@@ -294,7 +294,7 @@ def test_copies_and_several_rigs(empty_scene):
     turn(copy)
     np.testing.assert_allclose(skin_motions(armature), rig.bone_transforms[19], atol=1e-4)
     assert np.abs(skin_motions(copy) - rig.bone_transforms[19]).max() > 0.05
-    assert LIVE.known[copy.session_uid].live is not LIVE.known[other.session_uid].live
+    assert SESSION.known[copy.session_uid].live is not SESSION.known[other.session_uid].live
     healthy()
 
 
@@ -312,7 +312,7 @@ def test_a_hidden_armature_and_one_that_is_deleted(empty_scene):
 def test_an_applied_transform_does_not_matter(bar):
     armature, rig = bar
     turn(armature)
-    before, coverage = skin_motions(armature), LIVE.known[armature.session_uid].coverage
+    before, coverage = skin_motions(armature), SESSION.known[armature.session_uid].coverage
     posed = joint(armature, 1).rotation_quaternion.copy()
     applied = Matrix.LocRotScale((0.5, -1, 2), Euler((0.4, 0.9, -0.3)), (1.7, 1.7, 1.7))
     turn(armature, Quaternion())
@@ -324,7 +324,7 @@ def test_an_applied_transform_does_not_matter(bar):
     after = np.tile(np.eye(4), (3, 1, 1))
     after[:, :3] = skin_motions(armature)
     np.testing.assert_allclose((np.linalg.inv(space) @ after @ space)[:, :3], before, atol=1e-4)
-    np.testing.assert_allclose(LIVE.known[armature.session_uid].coverage, coverage, atol=1e-4)
+    np.testing.assert_allclose(SESSION.known[armature.session_uid].coverage, coverage, atol=1e-4)
     healthy()
 
 
@@ -339,7 +339,7 @@ def test_an_edited_skeleton_pauses_with_one_sentence(bar, capfd):
     for _ in range(3):
         turn(armature, Quaternion((0, 1, 0), 0.2))
         turn(armature, Quaternion((0, 1, 0), 0.3))
-    (sentence,) = LIVE.failures.values()
+    (sentence,) = SESSION.failures.values()
     assert "was edited; refit it" in sentence
     assert capfd.readouterr().err.count("paused") == 1
     bpy.ops.object.mode_set(mode="EDIT")
@@ -358,7 +358,7 @@ def test_a_failure_is_told_once_and_other_rigs_go_on(empty_scene, monkeypatch, c
     for each in (armature, other):
         pose_anew(each)
         turn(each)
-    broken = LIVE.known[armature.session_uid].live
+    broken = SESSION.known[armature.session_uid].live
 
     def fail(*_):
         raise ZeroDivisionError("no way")
@@ -366,11 +366,11 @@ def test_a_failure_is_told_once_and_other_rigs_go_on(empty_scene, monkeypatch, c
     monkeypatch.setattr(broken, "history", fail)
     for angle in (0.1, 0.2, 0.3):
         turn(armature, Quaternion((0, 1, 0), angle))
-    assert "ZeroDivisionError: no way" in LIVE.failures[armature.session_uid]
+    assert "ZeroDivisionError: no way" in SESSION.failures[armature.session_uid]
     assert capfd.readouterr().err.count("paused") == 1
     before = residuals(other)
     turn(other, Quaternion((1, 0, 0), 0.4))
-    assert np.abs(residuals(other) - before).max() > 0.01 and len(LIVE.failures) == 1
+    assert np.abs(residuals(other) - before).max() > 0.01 and len(SESSION.failures) == 1
 
 
 def test_bones_stay_where_they_are_without_the_extension(bar):

@@ -24,7 +24,7 @@ from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
 from gaussianimate.gaussianimate_addon.properties import object_notes
 from gaussianimate.gaussianimate_addon.secondary.bake import query_steps
 from gaussianimate.gaussianimate_addon.secondary.bone_colours import coverage_colours
-from gaussianimate.gaussianimate_addon.secondary.live import LIVE
+from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 
 ops = bpy.ops.gaussianimate
 RIGID = np.tile([0.0, 0, 0, 1, 0, 0, 0], (3, 1))
@@ -35,7 +35,7 @@ def bar(empty_scene):
     """Armature and rig, playing the captured joints."""
     _, armature, rig = learned_bar(empty_scene)
     yield play_joints(armature), rig
-    LIVE.forget()
+    SESSION.forget()
 
 
 def keys(armature):
@@ -47,11 +47,11 @@ def test_a_bake_gives_the_capture_back(bar, method):
     armature, rig = bar
     assert ops.bake_partmm(frame_start=1, frame_end=FRAMES, method=method) == {"FINISHED"}
     assert object_notes(armature).secondary_motion == "BAKED" and len(skin_curves(armature)) == 21
-    LIVE.paused = True  # as where the extension is not installed
+    SESSION.paused = True  # as where the extension is not installed
     try:
         got = frames(bpy.context.scene, range(1, FRAMES + 1), armature)
     finally:
-        LIVE.paused = False
+        SESSION.paused = False
     size = np.linalg.norm(np.ptp(rig.rest, axis=0))
     error = np.sqrt(((got - rig.bone_transforms) ** 2).mean()) / size
     assert error < (1e-3 if method != "KERNEL" else 0.05)
@@ -116,7 +116,7 @@ def test_a_bake_of_what_constraints_move(empty_scene):
     select(follower)
     empty_scene.frame_set(17)
     assert ops.bake_partmm(frame_start=5, frame_end=FRAMES - 4) == {"FINISHED"}
-    assert empty_scene.frame_current == 17 and modifier.show_viewport and not LIVE.paused
+    assert empty_scene.frame_current == 17 and modifier.show_viewport and not SESSION.paused
     got = frames(empty_scene, range(5, FRAMES - 3), follower)
     np.testing.assert_allclose(got, rig.bone_transforms[4 : FRAMES - 4], atol=1e-3)
 
@@ -180,7 +180,7 @@ def test_lost_skin_bones_are_said(bar):
     bpy.ops.object.mode_set(mode="OBJECT")
     with pytest.raises(RuntimeError, match="lost all its skin bones; undo that"):
         ops.bake_partmm(frame_start=1, frame_end=2)
-    assert "lost all its skin bones" in LIVE.failures[armature.session_uid]
+    assert "lost all its skin bones" in SESSION.failures[armature.session_uid]
 
 
 def test_the_switch_keeps_the_bake(bar):

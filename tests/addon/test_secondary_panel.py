@@ -11,7 +11,7 @@ from mathutils import Quaternion
 from gaussianimate.gaussianimate_addon.motion_store import forget_motion
 from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
 from gaussianimate.gaussianimate_addon.properties import object_notes, scene_settings
-from gaussianimate.gaussianimate_addon.secondary.live import LIVE
+from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 
 ops = bpy.ops.gaussianimate
 LABEL = bpy.types.UILayout.bl_rna.functions["label"].parameters
@@ -74,7 +74,7 @@ def armature(empty_scene):
     pose_anew(armature)
     bpy.context.view_layer.update()
     yield armature
-    LIVE.forget()
+    SESSION.forget()
 
 
 def test_the_switch_and_the_coverage(armature):
@@ -95,7 +95,7 @@ def test_the_switch_and_the_coverage(armature):
 def test_coverage_is_computed_once_a_pose(armature, monkeypatch):
     object_notes(armature).secondary_motion = "OFF"
     bpy.context.view_layer.update()
-    matcher = LIVE.of(armature).live.matcher
+    matcher = SESSION.of(armature).live.matcher
     calls, ask = [], matcher.covered
     monkeypatch.setattr(matcher, "covered", lambda pose: (calls.append(1), ask(pose))[1])
     for _ in range(3):
@@ -114,11 +114,11 @@ def test_what_is_missing_is_said(armature):
     object_notes(armature).secondary_motion = "LIVE"
     ops.set_motion(motion="REPLAY")
     assert "The replay has the captured motion" in drawn().words
-    LIVE.failures[armature.session_uid] = "It broke; mend it"
+    SESSION.failures[armature.session_uid] = "It broke; mend it"
     layout = drawn()
     assert ("It broke; mend it", "ERROR") in layout.texts and layout.buttons["Try Again"].mode == "LIVE"
     ops.set_secondary_motion(mode="LIVE")
-    assert not LIVE.failures
+    assert not SESSION.failures
     forget_motion(armature)
     layout = drawn()
     assert "build the rig again" in layout.words and not layout.buttons

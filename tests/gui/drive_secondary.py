@@ -35,7 +35,7 @@ def ours(name):
 
 
 def state():
-    return ours("secondary.live").LIVE
+    return ours("secondary.live").SESSION
 
 
 def idle():
