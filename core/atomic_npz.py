@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -85,5 +83,10 @@ def read_npz(
             if missing:
                 raise error(f"{path}: is not {what}, it lacks {', '.join(missing)}.")
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as problem:
-        raise error(f"{path}: is not {what}, or is damaged ({problem}).") from problem
+    except GaussiAnimateError:
+        raise
+    except Exception as problem:  # zipfile and numpy raise nearly anything at damaged bytes
+        said = " ".join(str(problem).split()) or type(problem).__name__
+        if "pickle" in said:  # what numpy takes anything else for
+            said = "no numpy archive"
+        raise error(f"{path}: is not {what}, or is damaged ({said}).") from problem

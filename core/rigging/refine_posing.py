@@ -111,7 +111,7 @@ def pose_rig(
         )
     positions = capture.positions if len(frames) == capture.frame_count else capture.positions[frames]
     more = positions[new]
-    _check_points(rig.rest, more, capture.name)
+    _check_points(rig.rest, more)
     _check_known(rig, positions[~new], capture.name, size)
     progress("Poses of skin bones", 0.0)
     transforms = pose_bones(rig.rest, more, rig.indices, rig.weights, rig.bone_count, progress)
@@ -130,7 +130,7 @@ def pose_rig(
     away = posed.rms(posed.bone_errors(), new) / size
     if away > STRANGE:
         raise CaptureError(
-            f"{capture.name} moves unlike what the rig was built from: the rig's bones miss its points by "
+            "The new frames move unlike what the rig was built from: the rig's bones miss their points by "
             f"{100 * away:.0f} % of the size; add captures of the same asset."
         )
     return posed, (*notes, *more_notes)
@@ -172,7 +172,7 @@ def _check_known(rig: Rig, frames: NDArray[np.float32], name: str, size: float) 
         raise RigError(f"The rig was not built from {name}: its poses are not those of the frames there.")
 
 
-def _check_points(rest: NDArray[np.float32], frames: NDArray[np.float32], name: str) -> None:
+def _check_points(rest: NDArray[np.float32], frames: NDArray[np.float32]) -> None:
     """Raise CaptureError where neighbours at rest are no neighbours in frames (F, N, 3), or all is larger."""
     from scipy.spatial import KDTree
 
@@ -190,10 +190,10 @@ def _check_points(rest: NDArray[np.float32], frames: NDArray[np.float32], name: 
     middle = float(np.median(ratios))
     if middle <= 0 or np.median(np.abs(ratios / middle - 1)) > TORN:
         raise CaptureError(
-            f"{name} does not follow the rig's points in the same order: neighbours there are no neighbours "
-            "here; add captures in one correspondence."
+            "The new frames do not follow the rig's points in the same order: neighbours there are no "
+            "neighbours here; add captures in one correspondence."
         )
     if not 1 - SIZE < middle < 1 / (1 - SIZE):
         raise CaptureError(
-            f"{name} is {middle:.3g} times as large as the rig's capture; scale one of them first."
+            f"The new frames are {middle:.3g} times as large as the rig's capture; scale one of them first."
         )

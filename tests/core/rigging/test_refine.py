@@ -238,7 +238,9 @@ def test_what_is_no_capture_of_the_asset_is_refused(stiff):
 
     shuffled = replace(second, positions=second.positions[:, rng.permutation(second.point_count)])
     refused(join_captures(first, shuffled), "same order")
-    refused(join_captures(first, replace(second, positions=2 * second.positions)), "2 times as large")
+    refused(
+        join_captures(first, replace(second, positions=2 * second.positions)), "new frames are 2 times as"
+    )
     refused(first, "no frame that the rig was not built from")
     refused(join_captures(second, first), "not built from", RigError)
     refused(replace(second, positions=second.positions[:, 1:]), "points and the rig")

@@ -165,3 +165,22 @@ def test_a_single_array_is_no_archive(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
     with pytest.raises(RigError, match="single array"):
         load_rig(tmp_path / "array.npy")
+
+
+def test_damaged_files_are_said_in_one_sentence(rig, tmp_path):
+    path = tmp_path / "rig.npz"
+    save_rig(rig, path)
+    packed, rng, said = path.read_bytes(), np.random.default_rng(0), set()
+    for trial in range(300):
+        damaged = bytearray(packed)
+        damaged[int(rng.integers(-1500 if trial % 2 else -len(packed), 0))] = int(rng.integers(256))
+        path.write_bytes(damaged)
+        is_rig(path)
+        try:
+            load_rig(path)
+        except RigError as error:
+            said.add(str(error))
+    assert len(said) > 5 and not any("\n" in each for each in said)
+    path.write_bytes(b"anything else")
+    with pytest.raises(RigError, match=r"is not a rig, or is damaged \(no numpy archive\)"):
+        load_rig(path)
