@@ -144,7 +144,7 @@ def apply_refined(
         rekey(context, object, armature, read.space, refined.rig)
     use_frames(object, store)
     _lengthen(context.scene, object, refined.rig)
-    SESSION.forget(armature.session_uid)
+    SESSION.forget()  # of copies too, which share the bones
     context.view_layer.update()
     return [*notes, *lost_keys(armature), *lost_targets(armature)]
 

@@ -61,7 +61,7 @@ def apply_refit(
         store_motion(armature, motion, task.space)
         notes += _bind_again(armature)
         rekey(context, object, armature, task.space, rig)
-    SESSION.forget(armature.session_uid)
+    SESSION.forget()  # of copies too, which share the bones
     context.view_layer.update()
     carriers = task.edited.origins[rig.bone_joints]
     moved = {name for b, (name, _) in task.skin.items() if carriers[b] != task.rig.bone_joints[b]}

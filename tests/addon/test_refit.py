@@ -20,6 +20,7 @@ from gaussianimate.gaussianimate_addon.motion_store import kept_rests, load_moti
 from gaussianimate.gaussianimate_addon.motion_switch import REPLAY, is_replaying, pose_anew, replay
 from gaussianimate.gaussianimate_addon.properties import object_notes
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
+from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 from gaussianimate.gaussianimate_addon.secondary.rig_bones import rig_bones
 from gaussianimate.gaussianimate_addon.skeleton_bones import skeleton_is_edited
 
@@ -636,3 +637,19 @@ def test_rigs_that_learned_nothing_say_so(rigged):
     assert skeleton_is_edited(armature) is None
     with pytest.raises(RuntimeError, match="has learned no motion"):
         ops.refit_skeleton()
+
+
+def test_copies_that_share_the_bones_answer_again(rigged):
+    object, armature = rigged
+    pose_anew(armature)
+    copy = armature.copy()
+    bpy.context.scene.collection.objects.link(copy)
+    bpy.context.view_layer.update()
+    edit(armature, delete("joint_2"))
+    leave()
+    bpy.context.view_layer.update()
+    assert {armature.session_uid, copy.session_uid} == SESSION.failures.keys()
+    assert ops.refit_skeleton() == {"FINISHED"}
+    bpy.context.scene.frame_set(5)
+    assert not SESSION.failures and copy.session_uid in SESSION.known
+    SESSION.forget()
