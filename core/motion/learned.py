@@ -25,7 +25,7 @@ from .kernel import KernelModel
 MOTION = "learned motion"
 VERSION = 1  # of the bytes
 _OPTIONAL = ("bone_affinity", "joint_bind")
-_LAYOUT = {"frames": "i F", "joint_names": "U J", "canonical_frame": "i", "version": "i"}  # as in `arrays`
+_LAYOUT = {"frames": "i F", "joint_names": "U J", "canonical_frame": "i"}  # as in `arrays`
 _OPTIONAL_LAYOUT = {"bone_affinity": "f B J", "joint_bind": "f J 3 4"}
 _CORRECTIONS = {"correction_rotations": "f F B 4", "correction_offsets": "f F B 3"}
 

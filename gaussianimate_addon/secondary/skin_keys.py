@@ -44,6 +44,7 @@ def write_keys(armature: bpy.types.Object, keys: SkinKeys) -> None:
 
 def _own_bag(armature: bpy.types.Object) -> bpy.types.ActionChannelbag:
     """The F-curves of the armature's action; an action and a slot are made where there are none."""
+    _own_action(armature)
     bag = channel_bag(armature)
     if bag is not None:
         return bag
@@ -58,6 +59,21 @@ def _own_bag(armature: bpy.types.Object) -> bpy.types.ActionChannelbag:
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
     strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
     return strip.channelbag(animation.action_slot, ensure=True)
+
+
+def _own_action(armature: bpy.types.Object) -> None:
+    """Give an armature that plays an action of another file a copy of it: keys made there are not saved."""
+    animation = armature.animation_data
+    action = None if animation is None else animation.action
+    if animation is None or action is None or action.library is None:
+        return
+    handle = animation.action_slot_handle
+    own = action.copy()
+    own.use_fake_user = True
+    animation.action = own
+    animation.action_slot = next((slot for slot in own.slots if slot.handle == handle), None)
+    if armature.get(POSE) == action:
+        armature[POSE] = own
 
 
 def _replace(curve: bpy.types.FCurve, frames: NDArray[np.intp], values: F64) -> None:

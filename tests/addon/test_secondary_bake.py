@@ -171,6 +171,25 @@ def test_a_rig_that_nothing_poses_is_said(bar):
     assert ops.bake_partmm(frame_start=1, frame_end=2) == {"FINISHED"}
 
 
+def test_a_bake_into_a_linked_action_stays_in_this_file(bar, tmp_path):
+    armature, rig = bar
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "lib.blend"), copy=True)
+    name = armature.animation_data.action.name
+    bpy.data.actions.remove(armature.animation_data.action)
+    with bpy.data.libraries.load(str(tmp_path / "lib.blend"), link=True) as (_, wanted):
+        wanted.actions = [name]
+    linked = armature.animation_data_create().action = wanted.actions[0]
+    armature.animation_data.action_slot = linked.slots[0]
+    assert ops.bake_partmm(frame_start=1, frame_end=FRAMES) == {"FINISHED"}
+    assert armature.animation_data.action.library is None
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "here.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "here.blend"))
+    armature = next(object for object in bpy.data.objects if object.type == "ARMATURE")
+    got = frames(bpy.context.scene, range(1, FRAMES + 1), armature)
+    np.testing.assert_allclose(got, rig.bone_transforms, atol=2e-3)
+    assert object_notes(armature).secondary_motion == "BAKED" and len(skin_curves(armature)) == 21
+
+
 def test_lost_skin_bones_are_said(bar):
     armature, _ = bar
     bpy.ops.object.mode_set(mode="EDIT")
