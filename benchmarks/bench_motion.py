@@ -19,7 +19,7 @@ from gaussianimate.core.motion.live import LiveMatcher
 from gaussianimate.core.motion.match import MatchOptions, match_motion
 from gaussianimate.core.motion.so3 import quaternion_exp
 from gaussianimate.core.rigging.rig import Rig
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 
 BONES, CLIP, FPS = 50, 50, 24.0
 # Pelvis, three spine joints, neck, head, and four limbs of three or four.

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..core.rigging.posing import joint_motions
 from ..core.rigging.rig import Rig
-from ..core.rigging.skeleton.poses import joint_transforms
+from ..core.rigging.skeleton.kinematics import joint_transforms
 from ..core.rotations import continuous_quaternions, matrix_to_quaternion, quaternion_to_matrix, slerp
 from .bone_shapes import bone_centres
 

@@ -9,13 +9,9 @@ from ..capture import Capture
 from ..progress import Progress, no_progress
 from ..rigging.rig import Rig
 from ..rigging.skeleton.given import given_poses
+from ..rigging.skeleton.kinematics import joint_transforms, local_quaternions
 from ..rigging.skeleton.lbs_statistics import LbsStatistics, lbs_statistics
-from ..rigging.skeleton.poses import (
-    better_poses,
-    fit_poses,
-    joint_transforms,
-    local_quaternions,
-)
+from ..rigging.skeleton.poses import better_poses, fit_poses
 from ..rigging.skeleton.tree import KinematicTree
 
 F64 = NDArray[np.float64]

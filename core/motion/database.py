@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import RigError
 from ..rigging.rig import Rig
-from ..rigging.skeleton.poses import joint_transforms
+from ..rigging.skeleton.kinematics import joint_transforms
 from ..rotations import affine_inverse, affine_multiply, matrix_to_quaternion, normalize_quaternions
 from ..rotations import quaternion_to_matrix as to_matrix
 from .parts import SOFTNESS, Parts, skeleton_parts, whole_body

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rigging.skeleton.poses import joint_transforms
+from ..rigging.skeleton.kinematics import joint_transforms
 from ..rotations import normalize_quaternions
 
 F64 = NDArray[np.float64]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..errors import RigError
 from .rig import Rig
-from .skeleton.poses import joint_transforms
+from .skeleton.kinematics import joint_transforms
 
 
 def joint_motions(rig: Rig) -> NDArray[np.float64]:

@@ -20,17 +20,9 @@ from .edited_skeleton import EditedSkeleton, SkeletonEdits
 from .refit_binding import Binding, final_affinity, first_bindings
 from .rig import Rig
 from .skeleton.binding import rebind
+from .skeleton.kinematics import Poses, joint_transforms, local_quaternions, skinning_transforms
 from .skeleton.lbs_statistics import LbsStatistics, lbs_statistics, replay_statistics
-from .skeleton.poses import (
-    Poses,
-    better_poses,
-    fit_poses,
-    initial_rotations,
-    joint_transforms,
-    local_quaternions,
-    skinning_transforms,
-    squared_error,
-)
+from .skeleton.poses import better_poses, fit_poses, initial_rotations, squared_error
 from .skeleton.tree import KinematicTree
 
 F64 = NDArray[np.float64]

@@ -14,8 +14,8 @@ from .decomposition.ssdr import SkinningDecomposition
 from .edited_skeleton import EditedSkeleton, SkeletonEdits
 from .rig import Rig
 from .skeleton.binding import nearby_joints
+from .skeleton.kinematics import joint_transforms
 from .skeleton.motion_affinity import motion_affinity, segment_distances
-from .skeleton.poses import joint_transforms
 from .skeleton.tree import KinematicTree
 
 F64 = NDArray[np.float64]

@@ -10,7 +10,7 @@ from gaussianimate.core.capture import Capture
 from gaussianimate.core.rigging.kabsch import kabsch
 from gaussianimate.core.rigging.posing import joint_motions
 from gaussianimate.core.rigging.rig import Rig
-from gaussianimate.core.rigging.skeleton.poses import local_quaternions
+from gaussianimate.core.rigging.skeleton.kinematics import local_quaternions
 from gaussianimate.core.rigging.skeleton.tree import KinematicTree
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
 from gaussianimate.gaussianimate_addon.motion_switch import remember_replay

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...motion.timeline import clip_bounds
-from ...rigging.skeleton.poses import joint_transforms
+from ...rigging.skeleton.kinematics import joint_transforms
 from ...rotations import quaternion_to_matrix
 from ..subject import Query, Training
 

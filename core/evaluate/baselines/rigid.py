@@ -10,7 +10,7 @@ from ...motion.values import ValueSpace
 from ...progress import Progress, no_progress
 from ...rigging.decomposition.ssdr import fit_weights
 from ...rigging.rig import Rig
-from ...rigging.skeleton.poses import joint_transforms
+from ...rigging.skeleton.kinematics import joint_transforms
 from ...rotations import affine_inverse, affine_multiply, quaternion_to_matrix
 from ..fitted import Fitted
 from ..subject import Query, Training

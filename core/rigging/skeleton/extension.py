@@ -17,8 +17,9 @@ from ..decomposition.ssdr import SkinningDecomposition
 from .bone_shapes import BoneShapes
 from .growth import bridge, grow
 from .interior import Interior
+from .kinematics import Poses, local_quaternions
 from .lbs_statistics import LbsStatistics
-from .poses import Poses, better_poses, fit_poses, local_quaternions, squared_error
+from .poses import better_poses, fit_poses, squared_error
 from .pruning import prune, tidy
 from .skeleton import VISIBLE_GAIN, pose_all_frames, some_frames
 from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve

@@ -19,9 +19,10 @@ from ..kabsch import kabsch
 from ..rig import Rig
 from .binding import nearby_joints, rebind
 from .given_tree import mend_tree
+from .kinematics import joint_transforms, local_quaternions
 from .lbs_statistics import LbsStatistics, lbs_statistics
 from .motion_affinity import motion_affinity
-from .poses import joint_transforms, local_quaternions, squared_error
+from .poses import squared_error
 from .skeleton import Skeleton
 from .tree import KinematicTree
 

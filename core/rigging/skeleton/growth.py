@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...progress import Progress, no_progress
-from .poses import Poses
+from .kinematics import Poses
 from .skeleton_fit import Body, SkeletonFit, allowance, improve, total_error, with_ends, with_new
 from .tree import KinematicTree, parents_first
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .kinematics import Poses
 from .lbs_statistics import LbsStatistics
-from .poses import Poses
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]

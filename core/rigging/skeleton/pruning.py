@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...progress import Progress, no_progress
+from .kinematics import Poses, skinning_transforms
 from .lbs_statistics import LbsStatistics
-from .poses import Poses, skinning_transforms, squared_error
+from .poses import squared_error
 from .skeleton_fit import (
     LEAST_SHARE,
     Body,

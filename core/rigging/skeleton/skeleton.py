@@ -17,9 +17,10 @@ from .bone_shapes import BoneShapes
 from .growth import bridge, grow
 from .interior import Interior
 from .joints import aggregate_weights, joints_from_curve
+from .kinematics import Poses, local_quaternions
 from .lbs_statistics import LbsStatistics, lbs_statistics
 from .names import name_joints
-from .poses import Poses, fit_poses, local_quaternions, squared_error
+from .poses import fit_poses, squared_error
 from .pruning import prune, tidy
 from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve, joint_statistics, rms_error
 from .topology import reattach, reroot

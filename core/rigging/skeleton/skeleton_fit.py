@@ -17,9 +17,10 @@ from ..kabsch import kabsch
 from .binding import merge_affinity, nearby_joints, rebind
 from .bone_shapes import BoneShapes
 from .interior import Interior
+from .kinematics import Poses, skinning_transforms
 from .lbs_statistics import LbsStatistics
 from .placement import place_joints
-from .poses import Poses, fit_poses, skinning_transforms, squared_error
+from .poses import fit_poses, squared_error
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]

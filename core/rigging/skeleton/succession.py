@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from .poses import joint_transforms
+from .kinematics import joint_transforms
 from .tree import KinematicTree
 
 F64 = NDArray[np.float64]

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .poses import Poses, fit_poses
+from .kinematics import Poses
+from .poses import fit_poses
 from .skeleton_fit import LEAST_SHARE, Body, SkeletonFit, improve, total_error, with_ends
 from .tree import KinematicTree, parents_first, root_tree, spanning_edges
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from gaussianimate.core.capture import Capture
 from gaussianimate.core.given_skeleton import GivenSkeleton
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rotations import axis_angle_to_quaternion
 
 JOINTS = np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]], float)

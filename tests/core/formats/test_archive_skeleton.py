@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gaussianimate.core.formats import mesh_to_splats, read_capture
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rotations import axis_angle_to_quaternion
 
 PARENTS = np.array([-1, 0, 1, 1])

@@ -5,7 +5,7 @@ import numpy as np
 from gaussianimate.core.motion.database import build_database
 from gaussianimate.core.motion.so3 import quaternion_exp, quaternion_log
 from gaussianimate.core.rigging.rig import Rig
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rotations import affine_multiply, quaternion_to_matrix
 
 PARENTS = np.array([-1, 0, 1, 2, 1, 4, 1], np.int32)

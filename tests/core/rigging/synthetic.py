@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussianimate.core.capture import Capture
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rotations import axis_angle_to_quaternion
 
 

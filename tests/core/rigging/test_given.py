@@ -16,7 +16,7 @@ from gaussianimate.core.rigging.posing import outer_bone_transforms, posed_point
 from gaussianimate.core.rigging.rig_file import load_rig, save_rig
 from gaussianimate.core.rigging.skeleton.given import given_poses
 from gaussianimate.core.rigging.skeleton.given_tree import mend_tree
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rigging.skeleton.tree import KinematicTree
 from gaussianimate.core.rotations import (
     affine_inverse,

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 from gaussianimate.core.rigging.skeleton.binding import rebind
-from gaussianimate.core.rigging.skeleton.lbs_statistics import lbs_statistics
-from gaussianimate.core.rigging.skeleton.placement import place_joints
-from gaussianimate.core.rigging.skeleton.poses import (
-    fit_poses,
+from gaussianimate.core.rigging.skeleton.kinematics import (
     joint_transforms,
     local_quaternions,
-    rotation_exp,
     skinning_transforms,
-    squared_error,
 )
+from gaussianimate.core.rigging.skeleton.lbs_statistics import lbs_statistics
+from gaussianimate.core.rigging.skeleton.placement import place_joints
+from gaussianimate.core.rigging.skeleton.poses import fit_poses, rotation_exp, squared_error
 from gaussianimate.core.rigging.skeleton.tree import KinematicTree
 
 synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("synthetic.py"))))

@@ -20,7 +20,7 @@ from gaussianimate.core.rigging.posing import posed_points
 from gaussianimate.core.rigging.refine import ALIKE, RefineOptions, refine_rig
 from gaussianimate.core.rigging.rig_file import load_rig, save_rig
 from gaussianimate.core.rigging.skeleton.given import given_poses, skeleton_in_frames
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rotations import axis_angle_to_quaternion
 
 synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("synthetic.py"))))

@@ -14,8 +14,8 @@ from gaussianimate.core.rigging.build import RigOptions, build_rig
 from gaussianimate.core.rigging.edited_skeleton import EditedSkeleton, SkeletonEdits
 from gaussianimate.core.rigging.refit import refit_skeleton
 from gaussianimate.core.rigging.rig import Rig
+from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rigging.skeleton.lbs_statistics import lbs_statistics, replay_statistics
-from gaussianimate.core.rigging.skeleton.poses import joint_transforms
 
 synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("synthetic.py"))))
 EXAMPLES = Path(__file__).parents[3] / "examples"
