@@ -21,6 +21,7 @@ from ..core.skinning.skin import Skin
 from .affine import apply_affine
 from .armature_edits import dress, editable, leave_edit_mode, rekey, replaced_data
 from .attributes import splats
+from .capture_frames import frames_object
 from .capture_object import capture_from_point_cloud, is_capture_object, scene_frame
 from .deform_nodes import get_bind, own_group, set_bind
 from .deformer import add_deformer, deformer
@@ -126,7 +127,8 @@ def apply_refined(
     """
     leave_edit_mode(armature)
     read, refined = result.read, result.refined
-    if motion_digest(armature) != read.digest or skeleton_is_edited(armature) is not None:
+    changed = motion_digest(armature) != read.digest or skeleton_is_edited(armature) is not None
+    if changed or frames_object(object) is None:
         raise RigError(
             f"The rig of '{armature.name}' was changed while the capture was added, so the result was "
             "dropped; add it again"

@@ -19,7 +19,7 @@ from ..core.rigging.rig import Rig
 from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
 from .armature_edits import dress, editable, leave_edit_mode, rekey, replaced_data
 from .bind import follow_armature
-from .motion_store import kept_rests, store_motion
+from .motion_store import has_motion, kept_rests, store_motion
 from .refit_lost import lost_keys, lost_targets, stale_bakes
 from .refit_read import RefitTask
 from .secondary.live import SESSION
@@ -50,9 +50,9 @@ def apply_refit(
     RigError : the bones were edited since they were read, or cannot be edited
     """
     leave_edit_mode(armature)
-    if not _as_seen(task.seen, joint_bones(armature)):
+    if not has_motion(armature) or not _as_seen(task.seen, joint_bones(armature)):
         raise RigError(
-            f"Bones of '{armature.name}' were edited while the refit ran, so its result was dropped; refit "
+            f"The rig of '{armature.name}' was edited while the refit ran, so its result was dropped; refit "
             "again"
         )
     with editable(context, armature), replaced_data(armature):

@@ -9,8 +9,10 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import RigError
 from ..action import bone_path
-from ..motion_switch import POSE
+from ..motion_store import motion_digest
+from ..motion_switch import POSE, is_replaying
 from .history import channel_bag
 from .rig_bones import RigBones
 
@@ -28,7 +30,17 @@ class SkinKeys:
 
 
 def write_keys(armature: bpy.types.Object, keys: SkinKeys) -> None:
-    """Key the skin bones in the action the armature plays; other keys in the range are replaced."""
+    """Key the skin bones in the action the armature plays; other keys in the range are replaced.
+
+    Raises
+    ------
+    RigError : bones or motion were changed meanwhile, or the armature plays its capture, which stays as it is
+    """
+    if is_replaying(armature) or not keys.bones.fits(armature, motion_digest(armature)):
+        raise RigError(
+            f"The rig of '{armature.name}' was changed or plays its capture since the bake began, so the "
+            "result was dropped; bake again"
+        )
     bag = _own_bag(armature)
     for column, row in enumerate(keys.bones.skin_rows.tolist()):
         bone = armature.pose.bones[row]

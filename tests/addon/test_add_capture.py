@@ -289,3 +289,15 @@ def test_captures_of_other_bands_of_colour(empty_scene, degrees):
     assert np.abs(first[:, 1:]).sum() > 0 or degrees[0] == 0
     assert not added[:, 1:].any()  # none were given
     assert ("were cut" in object_notes(object).rig_notes) == (degrees[0] < degrees[1])
+
+
+def test_frames_that_are_deleted_while_it_ran(scene, monkeypatch):
+    object, armature, other = scene
+    name = frames_object(object).name
+
+    def meanwhile(_):
+        bpy.data.objects.remove(bpy.data.objects[name])
+
+    monkeypatch.setattr("gaussianimate.gaussianimate_addon.refined_apply.leave_edit_mode", meanwhile)
+    with pytest.raises(RuntimeError, match="changed while the capture was added, so the result was dropped"):
+        ops.add_capture(source=other.name, max_bones=6)

@@ -578,6 +578,13 @@ def test_bones_edited_while_it_ran(rigged, monkeypatch):
     monkeypatch.setattr("gaussianimate.gaussianimate_addon.refit_apply.leave_edit_mode", meanwhile)
     with pytest.raises(RuntimeError, match="edited while the refit ran"):
         ops.refit_skeleton()
+    monkeypatch.setattr(
+        "gaussianimate.gaussianimate_addon.refit_apply.leave_edit_mode", motion_store.forget_motion
+    )
+    motion = load_motion(armature)
+    with pytest.raises(RuntimeError, match="edited while the refit ran"):
+        ops.refit_skeleton()
+    motion_store.store_motion(armature, motion)
     assert load_motion(armature).joint_names[2] == "joint_2"
 
 

@@ -20,11 +20,12 @@ from mathutils import Quaternion
 
 from gaussianimate.gaussianimate_addon.armature import JOINT, SKIN_BONE
 from gaussianimate.gaussianimate_addon.motion_store import forget_motion
-from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
+from gaussianimate.gaussianimate_addon.motion_switch import REPLAY, pose_anew
 from gaussianimate.gaussianimate_addon.properties import object_notes
 from gaussianimate.gaussianimate_addon.secondary.bake import query_steps
 from gaussianimate.gaussianimate_addon.secondary.bone_colours import coverage_colours
 from gaussianimate.gaussianimate_addon.secondary.live import SESSION
+from gaussianimate.gaussianimate_addon.subject import find_object
 
 ops = bpy.ops.gaussianimate
 RIGID = np.tile([0.0, 0, 0, 1, 0, 0, 0], (3, 1))
@@ -188,6 +189,35 @@ def test_a_bake_into_a_linked_action_stays_in_this_file(bar, tmp_path):
     got = frames(bpy.context.scene, range(1, FRAMES + 1), armature)
     np.testing.assert_allclose(got, rig.bone_transforms, atol=2e-3)
     assert object_notes(armature).secondary_motion == "BAKED" and len(skin_curves(armature)) == 21
+
+
+@pytest.mark.parametrize("change", ["replay", "bones", "motion"])
+def test_a_rig_that_changes_while_a_bake_runs_gets_no_keys(bar, monkeypatch, change):
+    armature, _ = bar
+    captured = armature[REPLAY]
+    before = {(c.data_path, c.array_index, len(c.keyframe_points)) for c in _curves_of(captured)}
+
+    def meanwhile(*_):
+        if change == "replay":
+            ops.set_motion(motion="REPLAY")
+        elif change == "motion":
+            forget_motion(armature)
+        else:
+            bpy.ops.object.mode_set(mode="EDIT")
+            bones = armature.data.edit_bones
+            bones.remove(next(bone for bone in bones if SKIN_BONE in bone))
+            bpy.ops.object.mode_set(mode="OBJECT")
+        return find_object(*_)
+
+    monkeypatch.setattr("gaussianimate.operators.bake_partmm.find_object", meanwhile)
+    with pytest.raises(RuntimeError, match="result was dropped; bake again"):
+        ops.bake_partmm(frame_start=3, frame_end=5)
+    assert {(c.data_path, c.array_index, len(c.keyframe_points)) for c in _curves_of(captured)} == before
+    assert object_notes(armature).secondary_motion == "LIVE"
+
+
+def _curves_of(action):
+    return action.layers[0].strips[0].channelbags[0].fcurves
 
 
 def test_lost_skin_bones_are_said(bar):
