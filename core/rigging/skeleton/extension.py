@@ -19,7 +19,7 @@ from .growth import bridge, grow
 from .interior import Interior
 from .kinematics import Poses, local_quaternions
 from .lbs_statistics import LbsStatistics
-from .poses import better_poses, fit_poses, squared_error
+from .poses import better_poses, fit_poses
 from .pruning import prune, tidy
 from .skeleton import VISIBLE_GAIN, pose_all_frames, some_frames
 from .skeleton_fit import MIN_GAIN, Body, SkeletonFit, improve
@@ -54,11 +54,6 @@ def pose_joints(
     poses, _ = better_poses(stats, local, bone_joints, first, second)
     moves = poses.offsets * stats.scale + stats.frame_centers - tree.positions[0]
     return local_quaternions(local, poses.rotations), moves
-
-
-def carried_error(stats: LbsStatistics, fit: SkeletonFit, bone_joints: NDArray[np.integer]) -> F64:
-    """(F,) squared error of the points with each bone rigid on its joint, in the statistics' units."""
-    return squared_error(stats, fit.transforms()[:, bone_joints])
 
 
 def grow_skeleton(
