@@ -19,6 +19,7 @@ from ..core.rigging.refine import RefineResult
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from .affine import apply_affine
+from .armature import SKIN_BONE, indexed_bones
 from .armature_edits import dress, editable, leave_edit_mode, rekey, replaced_data
 from .attributes import splats
 from .capture_frames import frames_object
@@ -34,6 +35,7 @@ from .skeleton_bones import skeleton_is_edited
 from .skin_attributes import read_skin, write_skin
 from .skin_space import object_to_rig, skin_space
 from .subject import active_armature_of
+from .weights.layers import has_layers, restart_layers
 
 F64 = NDArray[np.float64]
 TURNED = 1e-5  # difference of a matrix from the identity that is none
@@ -144,6 +146,10 @@ def apply_refined(
         for follower in followers:
             _bind(follower, armature)
         rekey(context, object, armature, read.space, refined.rig)
+    if has_layers(object):
+        restart_layers(object, [bone.name for bone in indexed_bones(armature, SKIN_BONE)])
+        for follower in followers:
+            _bind(follower, armature)
     use_frames(object, store)
     _lengthen(context.scene, object, refined.rig)
     SESSION.forget()  # of copies too, which share the bones

@@ -23,6 +23,7 @@ from .modifiers import DEFORM, DISPLAY, PLAYBACK, find_modifier, remove_modifier
 from .motion_store import store_motion
 from .motion_switch import remember_replay
 from .skin_attributes import write_skin
+from .weights.layers import forget_layers
 
 Parenting = tuple[bpy.types.Object | None, Any, str, Matrix]
 
@@ -56,6 +57,7 @@ def apply_rig(
         store_motion(armature, motion)
     own_splats(object)
     write_skin(splats(object), skin)
+    forget_layers(object)  # they were of other bones
     remove_rig(object)
     armature.name = armature.data.name = name  # free again where a rig was replaced
     action.name = f"{name} replay"

@@ -12,7 +12,8 @@ from ..core.deform.transforms import transform_cloud
 from .attributes import splats
 from .capture_frames import transform_frames
 from .point_cloud import point_cloud_to_cloud, write_cloud
-from .skin_attributes import influence_count, read_skin, write_skin
+from .skin_attributes import BASE, SKIN, influence_count, read_skin, write_skin
+from .weights.layers import transform_layers
 
 
 def transform_shapes(
@@ -28,8 +29,11 @@ def transform_shapes(
     rest = point_cloud_to_cloud(data)
     cloud = transform_cloud(rest, matrix)
     write_cloud(data, cloud if positions is None else replace(cloud, positions=positions))
-    if influence_count(data):
-        skin = read_skin(data)
-        inverse = np.linalg.inv(matrix[:3, :3]).astype(np.float32)
-        write_skin(data, replace(skin, gradients=skin.gradients @ inverse))  # a gradient is a row vector
+    inverse = np.linalg.inv(matrix[:3, :3]).astype(np.float32)
+    for kind in (SKIN, BASE):
+        if influence_count(data, kind):
+            skin = read_skin(data, kind)
+            turned = replace(skin, gradients=skin.gradients @ inverse)  # a gradient is a row vector
+            write_skin(data, turned, kind)
+    transform_layers(object, matrix)
     transform_frames(object, rest, matrix)

@@ -6,7 +6,6 @@ from typing import cast
 
 import bpy
 
-from ...core.selection.layer import LayerStack
 from ...core.skinning.skin import Skin
 from ..armature import SKIN_BONE, indexed_bones
 from ..attributes import splats
@@ -14,8 +13,8 @@ from ..capture_object import is_capture_object
 from ..deformer import add_deformer
 from ..modifiers import DISPLAY, remove_modifier
 from ..rig_object import own_splats, show_playback
-from ..skin_attributes import BASE, SKIN, remove_skin, write_skin
-from .layers import has_layers, padded, read_layers, write_layers
+from ..skin_attributes import SKIN, write_skin
+from .layers import padded, restart_layers
 
 
 def bind_splats(
@@ -32,17 +31,8 @@ def bind_splats(
     """
     own_splats(object)
     data, names = splats(object), [bone.name for bone in indexed_bones(armature, SKIN_BONE)]
-    kept = read_layers(object).layers if has_layers(object) else ()
-    layers = LayerStack(tuple(names), tuple(layer for layer in kept if layer.bone in names))
     write_skin(data, padded(skin), SKIN)
-    remove_skin(data, BASE)
-    data.pop("gaussianimate_layers", None)
-    if layers.layers:
-        write_layers(object, LayerStack(tuple(names)), evaluate=False)
-        notes = write_layers(object, layers)
-    else:
-        write_layers(object, layers, evaluate=False)
-        notes = ()
+    notes = restart_layers(object, names)
     if is_capture_object(object):
         show_playback(object, False)
     remove_modifier(object, DISPLAY)  # thins out what plays; it comes again for what is deformed

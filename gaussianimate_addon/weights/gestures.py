@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import bpy
@@ -20,8 +19,9 @@ from ..attributes import read_attribute, splats
 from ..deform_nodes import get_bind
 from ..deformer import deformer, deformer_armature
 from ..point_cloud import BASE as COLOUR
-from .layers import has_layers, read_layers, write_layers
-from .numbering import number_bones
+from .followers import renew_deformer
+from .layers import has_layers, read_layers, restart_layers, write_layers
+from .numbering import bound_objects, number_bones
 
 F64 = NDArray[np.float64]
 SHAPES = ("RECTANGLE", "ELLIPSE", "LASSO", "STROKE")
@@ -149,13 +149,13 @@ def add_layer(object: bpy.types.Object, layer: SelectionLayer, at: int | None = 
 
 def start_layers(object: bpy.types.Object) -> None:
     """Let splats that were rigged from their capture carry layers too: on the weights they have."""
-    from ...core.selection.layer import LayerStack
-
     armature = deformer_armature(object)
     if has_layers(object) or armature is None:
         return
-    bones: Sequence[bpy.types.Bone] = indexed_bones(armature, SKIN_BONE)
-    write_layers(object, LayerStack(tuple(bone.name for bone in bones)), evaluate=False)
+    restart_layers(object, [bone.name for bone in indexed_bones(armature, SKIN_BONE)])
+    for other in bound_objects(armature):
+        if other.data == object.data:
+            renew_deformer(other, armature)  # for as many influences as there may be now
 
 
 def check_rest(object: bpy.types.Object) -> None:

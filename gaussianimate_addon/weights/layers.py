@@ -7,14 +7,18 @@ attributes named ``base:...`` while there are layers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import bpy
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.errors import SelectionError
 from ...core.selection.layer import LayerStack
 from ...core.selection.skin import stack_to_skin
+from ...core.selection.viewpoint import Viewpoint
 from ...core.skinning.skin import MAX_INFLUENCES, STATIC, Skin
 from ..attributes import read_attribute, splats
 from ..skin_attributes import BASE, SKIN, influence_count, read_skin, remove_skin, write_skin
@@ -73,6 +77,55 @@ def _keep_base(data: bpy.types.PointCloud) -> None:
     skin = read_skin(data)
     if ((skin.indices != STATIC) & (skin.weights > 0)).any():
         write_skin(data, skin, BASE)
+
+
+def restart_layers(object: bpy.types.Object, names: Sequence[str]) -> tuple[str, ...]:
+    """Let layers act on new starting weights, which were just written as the skin; returns notes.
+
+    Parameters
+    ----------
+    names : all bones, by their numbers; layers of others go
+    """
+    data, fresh = splats(object), LayerStack(tuple(names))
+    before = read_layers(object).layers if has_layers(object) else ()
+    kept = tuple(layer for layer in before if layer.bone in fresh.bones)
+    forget_layers(object)
+    write_skin(data, padded(read_skin(data)), SKIN)
+    write_layers(object, fresh, evaluate=False)
+    if not kept:
+        return ()
+    _keep_base(data)
+    return write_layers(object, replace(fresh, layers=kept))
+
+
+def forget_layers(object: bpy.types.Object) -> None:
+    """Remove the layers; the weights stay as they are."""
+    from .layer_list import fill_list
+
+    data = splats(object)
+    remove_skin(data, BASE)
+    if LAYERS in data:
+        del data[LAYERS]
+        fill_list(object, LayerStack(()))
+
+
+def transform_layers(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:
+    """After the splats were moved by ``matrix`` (4, 4): let the views of layers see them as before."""
+    if not has_layers(object):
+        return
+    stack, inverse = read_layers(object), np.linalg.inv(matrix)
+    layers = tuple(
+        replace(
+            layer,
+            viewpoint=Viewpoint(
+                np.array(layer.viewpoint.view) @ inverse,  # type: ignore[arg-type]
+                layer.viewpoint.projection,
+                layer.viewpoint.window,
+            ),
+        )
+        for layer in stack.layers
+    )
+    splats(object)[LAYERS] = replace(stack, layers=layers).to_json()
 
 
 def update_weights(object: bpy.types.Object) -> tuple[str, ...]:

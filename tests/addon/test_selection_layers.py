@@ -217,3 +217,46 @@ def test_a_view_as_json(stage):
     draw(view=json.dumps(layer.viewpoint.to_dict()))
     assert read_layers(object).layers == (layer,)
     np.testing.assert_array_equal(weights(object), before)
+
+
+def test_layers_on_the_rig_of_a_capture(empty_scene):
+    """Its skin bones carry layers on the capture's weights, and the rig built anew has none."""
+    from answering import learned_bar
+
+    from gaussianimate.gaussianimate_addon.armature import SKIN_BONE, indexed_bones
+    from gaussianimate.gaussianimate_addon.deformer import deformer_armature
+    from gaussianimate.gaussianimate_addon.weights.layers import forget_layers, has_layers
+
+    object, armature, _ = learned_bar(empty_scene)
+    before, names = read_skin(object.data), [b.name for b in indexed_bones(armature, SKIN_BONE)]
+    assert before.influences < 4
+    view = {"view": [[1, 0, 0, -1.5], [0, 1, 0, 0], [0, 0, 1, -5], [0, 0, 0, 1]], "window": [0, 0, 800, 600]}
+    view["projection"] = [[0.25, 0, 0, 0], [0, 1 / 3, 0, 0], [0, 0, -0.1, 0], [0, 0, 0, 1]]
+    draw(names[0], ((0, 0), (900, 600)), operation="REPLACE", view=json.dumps(view))
+    assert read_layers(object).bones == tuple(names)
+    np.testing.assert_array_equal(dense(read_skin(object.data, BASE), len(names)), dense(before, len(names)))
+    x = weights(object, len(names))
+    assert (x[:, 0] > 0.49).all(), "of every splat at least half, where it is full"
+    assert deformer_armature(object) == armature and np.isfinite(evaluated(object).positions).all()
+    write_layers(object, LayerStack(tuple(names)))
+    np.testing.assert_array_equal(read_skin(object.data).weights[:, : before.influences], before.weights)
+    forget_layers(object)
+    assert not has_layers(object)
+
+
+def test_an_applied_transform_is_seen_by_the_layers(stage):
+    """Weights evaluated anew after Apply are those from before; gradients follow the new space."""
+    object, _ = stage
+    ops.bind(armature="hand made", method="HEAT")
+    draw("arm.L", operation="MIX", strength=0.8)
+    before, gradients = weights(object), dense_gradients(read_skin(object.data), 3)
+    linear = np.array(object.matrix_world)[:3, :3]
+    object.parent = None
+    assert ops.apply_transform() == {"FINISHED"}
+    moved = dense_gradients(read_skin(object.data), 3)
+    assert np.abs(np.array(object.matrix_world) - np.eye(4)).max() < 1e-6
+    write_layers(object, read_layers(object))
+    np.testing.assert_allclose(weights(object), before, atol=2e-4)
+    found = dense_gradients(read_skin(object.data), 3)
+    np.testing.assert_allclose(found, moved, atol=5e-3 * np.abs(moved).max())
+    assert np.abs(gradients - moved).max() > 0.1 and linear.shape == (3, 3)
