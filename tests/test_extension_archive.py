@@ -169,7 +169,7 @@ def test_archive_holds_only_the_extension(archive):
     names = zipfile.ZipFile(archive).namelist()
     assert {name.split("/")[0] for name in names} <= ALLOWED
     suffixes = {Path(name).suffix for name in names if not name.startswith("wheels/")}
-    assert suffixes <= {".py", ".toml", ".glsl", ""}
+    assert suffixes <= {".py", ".toml", ".glsl", ".npz", ""}
     wheels = [Path(name).name for name in names if name.startswith("wheels/")]
     assert {wheel.split("-")[0] for wheel in wheels} == WHEELS
     assert not [name for name in wheels if "torch" in name or name.startswith("numpy")]
