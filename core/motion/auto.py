@@ -99,10 +99,13 @@ class AutoLive:
     def history(self, rotations: NDArray[np.floating], root_translations: NDArray[np.floating]) -> LiveAnswer:
         """Answer the last of poses (H, J, 4), (H, 3), the others being those just before it, oldest first.
 
-        A single pose is answered as one held still. The kernel looks `layout.history` seconds back.
+        A single pose is answered as one held still. The kernel looks `layout.history` seconds back. Without
+        one only the pose counts: few clips hardly ever hold a history like a new one, and what they have
+        nearest to it lies far from the pose.
         """
-        answer = self.matcher.pose(rotations[-1]) if len(rotations) == 1 else self.matcher.history(rotations)
         kernel = self.predictor.kernel
+        held = kernel is None or len(rotations) == 1
+        answer = self.matcher.pose(rotations[-1]) if held else self.matcher.history(rotations)
         predicted = (
             None if kernel is None else kernel.predict(rotations, root_translations, self.fps, rows=[-1])
         )
