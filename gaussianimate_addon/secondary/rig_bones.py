@@ -22,6 +22,7 @@ from ..motion_store import kept_rests
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+UNMOVED = 2e-6  # of the size, and of rotations: what single precision makes of a residual that is none
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,14 @@ class RigBones:
         arms = heads - pivots
         swung = np.matvec(quaternion_to_matrix(local), np.einsum("sji,sj->si", rests, arms))
         moved = np.einsum("sji,qsj->qsi", rests, self.scale * offsets @ self.turn.T - arms)
-        return swung + moved, np.asarray(np.where(local[..., :1] < 0, -local, local), np.float64)
+        locations = swung + moved
+        rotations = np.asarray(np.where(local[..., :1] < 0, -local, local), np.float64)
+        # What single precision cannot tell from rest is rest, so that a rig at rest keeps every bit.
+        size = float(np.linalg.norm(np.ptp(pivots, axis=0)))
+        still = (np.abs(locations) <= UNMOVED * size).all(axis=-1)
+        still &= (np.abs(rotations[..., 1:]) < UNMOVED).all(axis=-1)
+        locations[still], rotations[still] = 0.0, (1.0, 0.0, 0.0, 0.0)
+        return locations, rotations
 
 
 def rig_bones(armature: bpy.types.Object, database: MotionDatabase, digest: str) -> RigBones:

@@ -173,7 +173,7 @@ def test_pose_anew_and_back_to_the_replay(rigged):
     replay = armature.animation_data.action
     ops.set_motion(motion="POSE")
     assert bpy.context.mode == "POSE" and armature.animation_data.action != replay
-    assert all(np.allclose(bone.matrix_basis, np.eye(4), atol=1e-5) for bone in armature.pose.bones)
+    assert all(bone.matrix_basis.is_identity for bone in armature.pose.bones)
     bone = armature.pose.bones[0]
     bone.rotation_quaternion = (0.8, 0.6, 0, 0)
     bone.keyframe_insert("rotation_quaternion", frame=1)
@@ -183,7 +183,7 @@ def test_pose_anew_and_back_to_the_replay(rigged):
     bpy.context.scene.frame_set(1)
     assert tuple(armature.pose.bones[0].rotation_quaternion) == pytest.approx((0.8, 0.6, 0, 0))
     ops.reset_pose()
-    assert all(np.allclose(bone.matrix_basis, np.eye(4), atol=1e-5) for bone in armature.pose.bones)
+    assert all(bone.matrix_basis.is_identity for bone in armature.pose.bones)
 
 
 def pose_of(armature):
