@@ -17,8 +17,8 @@ from .errors import FormatError, GaussiAnimateError, RigError
 from .evaluate.command import add_evaluate
 from .peak_memory import peak_memory_mb
 from .progress import Progress
+from .refine.command import add_refine
 from .resample.command import add_epsilon, add_resample, add_train_dictionary, resample_options
-from .rigging.refine_command import add_refine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from ..core.capture import Capture
 from ..core.errors import CaptureError, RigError
 from ..core.joined_capture import moved_capture
 from ..core.motion.learned import LearnedMotion
-from ..core.rigging.refine import RefineResult
+from ..core.refine.refine import RefineResult
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from .affine import apply_affine

@@ -103,7 +103,7 @@ files, or select a capture object beside the rigged one"""
 
     def prepare(self, context: bpy.types.Context) -> Request:
         """Read the rigged capture, and the other one where it is an object."""
-        from ..core.rigging.refine import RefineOptions
+        from ..core.refine.refine import RefineOptions
         from ..gaussianimate_addon.refined_apply import read_rigged
 
         object, armature = self.note_subjects(context)
@@ -134,7 +134,7 @@ files, or select a capture object beside the rigged one"""
     def work(state: Request, progress: Progress) -> Refined:
         """Read the files, refine the rig and learn its motion."""
         from ..core.motion.extended import extend_motion
-        from ..core.rigging.refine import refine_rig
+        from ..core.refine.refine import refine_rig
         from ..core.rigging.skeleton.given import skeleton_in_frames
         from ..core.skinning.skin import make_skin
         from ..gaussianimate_addon.more_frames import MoreFrames, collect_more

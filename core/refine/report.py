@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ..motion.coverage import coverage
 from ..motion.database import build_database
-from .refine_posing import PosedRig
-from .rig import Rig
+from ..rigging.rig import Rig
+from .posed_rig import PosedRig
 
 FAR = 15.0  # degrees from the captured poses beyond which a pose is new
 

@@ -36,8 +36,8 @@ def add_refine(commands: Any, progress: Callable[[], Progress]) -> None:
 def _refine(options: argparse.Namespace, progress: Progress) -> None:
     from ..atomic_npz import keep_inputs, require_folder
     from ..formats.sources import find_files
+    from ..rigging.rig_file import load_rig, save_rig
     from .refine import RefineOptions, refine_rig
-    from .rig_file import load_rig, save_rig
 
     chosen = RefineOptions(options.max_bones, not options.no_new_joints, options.keep_joints)
     chosen.check()

@@ -15,15 +15,15 @@ from gaussianimate.core.joined_capture import join_captures
 from gaussianimate.core.motion.database import build_database
 from gaussianimate.core.motion.extended import extend_motion
 from gaussianimate.core.motion.learned import learn_motion
+from gaussianimate.core.refine.refine import ALIKE, RefineOptions, refine_rig
 from gaussianimate.core.rigging.build import RigOptions, build_rig
 from gaussianimate.core.rigging.posing import posed_points
-from gaussianimate.core.rigging.refine import ALIKE, RefineOptions, refine_rig
 from gaussianimate.core.rigging.rig_file import load_rig, save_rig
 from gaussianimate.core.rigging.skeleton.given import given_poses, skeleton_in_frames
 from gaussianimate.core.rigging.skeleton.kinematics import joint_transforms
 from gaussianimate.core.rotations import axis_angle_to_quaternion
 
-synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("synthetic.py"))))
+synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[1] / "rigging" / "synthetic.py")))
 DATA = Path(__file__).parents[4] / "shared" / "data"
 
 
@@ -91,7 +91,7 @@ def test_a_limb_that_was_still_gets_its_joint_where_it_bends(bent):
 
 
 def result_before(rig, joined):
-    from gaussianimate.core.rigging.refine_posing import pose_rig
+    from gaussianimate.core.refine.posed_rig import pose_rig
 
     return pose_rig(rig, joined)[0].rig
 

@@ -15,16 +15,16 @@ from scipy.sparse import csr_matrix
 from ..capture import Capture
 from ..errors import CaptureError
 from ..progress import Progress, no_progress
-from .build import Clock, extract_skeleton, rest_surface
-from .decomposition.continuation import continue_decomposition
-from .posing import joint_motions
-from .refine_posing import PosedRig, pose_rig
-from .refine_report import NewCoverage, RefineReport
-from .rig import Rig
-from .skeleton.binding import nearby_joints, rebind
-from .skeleton.extension import grow_skeleton
-from .skeleton.succession import PosedSkeleton, matched
-from .skeleton.tree import KinematicTree
+from ..rigging.build import Clock, extract_skeleton, rest_surface
+from ..rigging.decomposition.continuation import continue_decomposition
+from ..rigging.posing import joint_motions
+from ..rigging.rig import Rig
+from ..rigging.skeleton.binding import nearby_joints, rebind
+from ..rigging.skeleton.extension import grow_skeleton
+from ..rigging.skeleton.succession import PosedSkeleton, matched
+from ..rigging.skeleton.tree import KinematicTree
+from .posed_rig import PosedRig, pose_rig
+from .report import NewCoverage, RefineReport
 
 F64 = NDArray[np.float64]
 Origins = NDArray[np.int32]

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from ..capture import Capture
 from ..errors import CaptureError, RigError
 from ..progress import Progress, no_progress
-from .build import usable_frames
-from .decomposition.continuation import pose_bones
-from .decomposition.lbs import replay_rmse
-from .decomposition.sampling import stratified_subset
-from .decomposition.ssdr import SkinningDecomposition
-from .posing import joint_motions
-from .rig import Rig
-from .skeleton.extension import pose_joints
-from .skeleton.given import given_poses
-from .skeleton.lbs_statistics import LbsStatistics, lbs_statistics
-from .skeleton.poses import squared_error
-from .skeleton.tree import KinematicTree
+from ..rigging.build import usable_frames
+from ..rigging.decomposition.continuation import pose_bones
+from ..rigging.decomposition.lbs import replay_rmse
+from ..rigging.decomposition.sampling import stratified_subset
+from ..rigging.decomposition.ssdr import SkinningDecomposition
+from ..rigging.posing import joint_motions
+from ..rigging.rig import Rig
+from ..rigging.skeleton.extension import pose_joints
+from ..rigging.skeleton.given import given_poses
+from ..rigging.skeleton.lbs_statistics import LbsStatistics, lbs_statistics
+from ..rigging.skeleton.poses import squared_error
+from ..rigging.skeleton.tree import KinematicTree
 
 F64 = NDArray[np.float64]
 SAMPLE, NEIGHBOURS, FRAMES = 1000, 4, 12

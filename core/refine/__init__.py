@@ -1,0 +1,1 @@
+"""A rig refined by further captures of its asset."""
