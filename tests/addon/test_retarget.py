@@ -1,15 +1,11 @@
-"""Motion of other armatures on a rig: copies, Mixamo, BVH and Rigify armatures, and what can go wrong."""
+"""Motion of another armature on a rig: the action, the map, and what can go wrong."""
 
-from math import radians
-
-import addon_utils
 import bpy
 import numpy as np
 import pytest
-from bodies import add_body
 from mathutils import Matrix, Vector
-from public_rigs import PARTS, motions, nameless, posed_as_rest, upright
-from sources import Y_UP, key_motion, make_armature
+from retargeting import body, curves, key_turn, make_mixamo, mixamo_name, posed, source_of, t_pose, values
+from sources import Y_UP, make_armature
 
 from gaussianimate.gaussianimate_addon.armature import JOINT, SKIN_BONE, indexed_bones
 from gaussianimate.gaussianimate_addon.motion_switch import POSE, REPLAY, is_replaying
@@ -17,11 +13,6 @@ from gaussianimate.gaussianimate_addon.retarget_map import retarget_settings
 from gaussianimate.gaussianimate_addon.retarget_sampling import sample_motion_steps
 
 ops = bpy.ops.gaussianimate
-LIMBS = [
-    (f"{a}.{side}", f"{b}.{side}")
-    for a, b in (("upperarm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))
-    for side in "LR"
-]
 
 
 @pytest.fixture
@@ -29,46 +20,9 @@ def scene(empty_scene):
     return empty_scene
 
 
-def body(rig="human", frame=0):
-    """A rig that faces -Y and stands on the ground, its joints called as in its file."""
-    skeleton, mats = posed_as_rest(rig, frame)
-    return add_body(rig, skeleton, mats)
-
-
-def source_of(rig, names=None, frames=None, name="source"):
-    """An animated armature of a public rig, standing."""
-    skeleton, mats = motions(rig)
-    names = list(names or skeleton.names)
-    armature = make_armature(name, names, skeleton.parents.tolist(), skeleton.heads, roll=0.4)
-    key_motion(armature, names, mats[:frames])
-    armature.matrix_world = Y_UP
-    return armature
-
-
-def posed(armature, frame):
-    """Matrices of the evaluated pose in the scene, by bone."""
-    bpy.context.scene.frame_set(frame)
-    evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return {bone.name: np.array(evaluated.matrix_world @ bone.matrix) for bone in evaluated.pose.bones}
-
-
-def curves(armature):
-    action = armature.animation_data.action
-    bag = action.layers[0].strips[0].channelbag(armature.animation_data.action_slot)
-    return {(c.data_path, c.array_index): [tuple(k.co) for k in c.keyframe_points] for c in bag.fcurves}
-
-
-def values(armature):
-    return {key: np.array(points)[:, 1] for key, points in curves(armature).items()}
-
-
-def way(pose, above, below):
-    step = pose[below][:3, 3] - pose[above][:3, 3]
-    return step / np.linalg.norm(step)
-
-
-def degrees_between(a, b):
-    return np.degrees(np.arccos(np.clip(a @ b, -1, 1)))
+@pytest.fixture
+def mixamo(scene):
+    return make_mixamo()
 
 
 def test_a_copy_moves_as_the_original(scene):
@@ -183,254 +137,6 @@ def test_bones_the_user_set_to_euler_angles_stay_so(scene):
     got = posed(armature, 4)
     for name, matrix in expected.items():
         np.testing.assert_allclose(got[name], matrix, atol=1e-4)
-
-
-# Armatures of others
-
-MIXAMO = {
-    "hips": "Hips",
-    "spine": "Spine",
-    "chest": "Spine2",
-    "neck": "Neck",
-    "head": "Head",
-    "clavicle": "{}Shoulder",
-    "upperarm": "{}Arm",
-    "forearm": "{}ForeArm",
-    "hand": "{}Hand",
-    "thigh": "{}UpLeg",
-    "shin": "{}Leg",
-    "foot": "{}Foot",
-    "toes": "{}ToeBase",
-}
-
-
-def t_pose(names):
-    """Bones of a man in a T-pose, facing +Z, Y up, centimetres: as game characters come."""
-    heads = {
-        "hips": (0, 100, 0),
-        "spine": (0, 110, 0),
-        "spine1": (0, 122, 0),
-        "chest": (0, 135, 0),
-        "neck": (0, 150, 0),
-        "head": (0, 160, 2),
-    }
-    parents = {"spine": "hips", "spine1": "spine", "chest": "spine1", "neck": "chest", "head": "neck"}
-    arm = (
-        ("clavicle", (5, 144, 0)),
-        ("upperarm", (18, 145, 0)),
-        ("forearm", (45, 145, 0)),
-        ("hand", (72, 145, 0)),
-    )
-    leg = (("thigh", (9, 95, 0)), ("shin", (10, 52, 1)), ("foot", (10, 9, -2)), ("toes", (10, 2, 12)))
-    for side, sign in (("L", 1), ("R", -1)):
-        for limb, top in ((arm, "chest"), (leg, "hips")):
-            above = top
-            for part, (x, y, z) in limb:
-                heads[f"{part}.{side}"] = (sign * x, y, z)
-                parents[f"{part}.{side}"] = above
-                above = f"{part}.{side}"
-    order = list(heads)
-    called = [names(part) for part in order]
-    return (
-        called,
-        [order.index(parents[p]) if p in parents else -1 for p in order],
-        np.array([*heads.values()], float),
-    )
-
-
-SPINES = tuple(f"mixamorig:Spine{number}" for number in ("", 1, 2))
-
-
-def mixamo_name(part):
-    stem, _, side = part.partition(".")
-    name = "Spine1" if stem == "spine1" else MIXAMO[stem]
-    return "mixamorig:" + name.format({"L": "Left", "R": "Right", "": ""}[side])
-
-
-def key_turn(armature, name, axis, angle, frames=(1, 6)):
-    """Key a bone turning about an axis of the armature."""
-    bone = armature.pose.bones[name]
-    rest = bone.bone.matrix_local.to_3x3()
-    bone.rotation_mode = "QUATERNION"
-    for frame, part in zip(frames, (0.0, 1.0), strict=True):
-        turn = Matrix.Rotation(angle * part, 3, axis)
-        bone.rotation_quaternion = (rest.inverted() @ turn @ rest).to_quaternion()
-        bone.keyframe_insert("rotation_quaternion", frame=frame)
-
-
-@pytest.fixture
-def mixamo(scene):
-    """As an FBX of Mixamo comes in: lying in its own axes, a hundredth the size, turned up by its object."""
-    armature = make_armature("mixamo", *t_pose(mixamo_name))
-    armature.matrix_world = Matrix.Rotation(radians(90), 4, "X") @ Matrix.Scale(0.01, 4)
-    bend = {"LeftUpLeg": ("X", -0.9), "LeftLeg": ("X", 1.2), "RightArm": ("Z", 1.1), "Spine1": ("X", 0.3)}
-    bend |= {"RightForeArm": ("Y", 0.8), "LeftArm": ("Z", -0.9), "Head": ("Y", 0.4)}
-    for name, (axis, angle) in bend.items():
-        key_turn(armature, f"mixamorig:{name}", axis, angle)
-    hips = armature.pose.bones["mixamorig:Hips"]
-    for frame, forward in ((1, 0), (6, 60)):
-        hips.location = hips.bone.matrix_local.to_3x3().inverted() @ Vector((0, 0, forward))
-        hips.keyframe_insert("location", frame=frame)
-    return armature
-
-
-@pytest.mark.parametrize("rig", ["human", "knight", "cesium"])
-def test_a_mixamo_character_moves_the_rig(mixamo, rig):
-    armature = body(rig)
-    ops.retarget_action(source="mixamo")
-    pairs = {pair.name: pair.source for pair in retarget_settings(armature).bones}
-    for part, name in PARTS[rig].items():
-        if part.partition(".")[0] in MIXAMO:
-            right = SPINES if part in ("spine", "chest") else (mixamo_name(part),)
-            assert pairs[name] in right, part
-    for frame in (1, 4, 6):
-        mine, theirs = posed(armature, frame), posed(mixamo, frame)
-        for above, below in LIMBS:
-            found = way(mine, PARTS[rig][above], PARTS[rig][below])
-            wanted = way(theirs, mixamo_name(above), mixamo_name(below))
-            assert degrees_between(found, wanted) < 1, (above, frame)
-    went = posed(armature, 6)[PARTS[rig]["hips"]][:3, 3] - posed(armature, 1)[PARTS[rig]["hips"]][:3, 3]
-    assert went[1] < -0.1 and abs(went[0]) < 0.01  # forward is -Y for both
-
-
-def test_joints_without_names_are_moved_too(mixamo):
-    skeleton, true = nameless(upright("knight"))
-    mats = np.tile(np.eye(3, 4), (2, len(skeleton), 1, 1))
-    armature = add_body("found", skeleton, mats)
-    ops.retarget_action(source="mixamo")
-    called = dict(zip(true, skeleton.names, strict=True))
-    parts = {part: called[name] for part, name in PARTS["knight"].items()}
-    pairs = {pair.name: pair.source for pair in retarget_settings(armature).bones}
-    for above, below in LIMBS:
-        assert pairs[parts[above]] == mixamo_name(above)
-        mine, theirs = posed(armature, 6), posed(mixamo, 6)
-        found, wanted = (
-            way(mine, parts[above], parts[below]),
-            way(theirs, mixamo_name(above), mixamo_name(below)),
-        )
-        assert degrees_between(found, wanted) < 1
-
-
-BVH = """HIERARCHY
-ROOT Hips
-{{
- OFFSET 0 {hip} 0
- CHANNELS 6 Xposition Yposition Zposition Zrotation Yrotation Xrotation
-{joints}
-}}
-MOTION
-Frames: {count}
-Frame Time: 0.041667
-{frames}
-"""
-
-
-def bvh_text(angles):
-    """A walking man of CMU's names, with the hips' height and two legs, a chest and two arms."""
-
-    def joint(name, offset, inside):
-        return f"JOINT {name}\n{{\nOFFSET {offset}\nCHANNELS 3 Zrotation Yrotation Xrotation\n{inside}\n}}\n"
-
-    def end(offset):
-        return f"End Site\n{{\nOFFSET {offset}\n}}"
-
-    joints, order = "", []
-    for side, sign in (("Left", 1), ("Right", -1)):
-        foot = joint(f"{side}Foot", "0 -17 0", joint(f"{side}ToeBase", "0 -2 5", end("0 0 3")))
-        joints += joint(f"{side}UpLeg", f"{3.5 * sign} -1 0", joint(f"{side}Leg", "0 -18 0", foot))
-        order += [f"{side}{part}" for part in ("UpLeg", "Leg", "Foot", "ToeBase")]
-    arms = ""
-    for side, sign in (("Left", 1), ("Right", -1)):
-        hand = joint(f"{side}Hand", f"{10 * sign} 0 0", end(f"{4 * sign} 0 0"))
-        fore = joint(f"{side}ForeArm", f"{11 * sign} 0 0", hand)
-        arms += joint(f"{side}Shoulder", f"{2 * sign} 8 0", joint(f"{side}Arm", f"{5 * sign} 0 0", fore))
-    head = joint("Neck1", "0 9 0", joint("Head", "0 4 0", end("0 6 0")))
-    joints += joint("LowerBack", "0 3 0", joint("Spine", "0 7 0", head + arms))
-    order += ["LowerBack", "Spine", "Neck1", "Head"]
-    order += [
-        f"{side}{part}" for side in ("Left", "Right") for part in ("Shoulder", "Arm", "ForeArm", "Hand")
-    ]
-    frames = []
-    for f, row in enumerate(angles):
-        numbers = [0, 38, 2.0 * f, 0, 0, 0]
-        for name in order:
-            numbers += row.get(name, (0, 0, 0))
-        frames.append(" ".join(f"{n:.5f}" for n in numbers))
-    return BVH.format(hip=38, joints=joints, count=len(frames), frames="\n".join(frames))
-
-
-def test_a_bvh_file_moves_the_rig(scene, tmp_path):
-    addon_utils.enable("io_anim_bvh")
-    swing = [np.sin(k) for k in np.linspace(0, 3, 8)]
-    rows = [
-        {"LeftUpLeg": (0, 0, 30 * s), "RightUpLeg": (0, 0, -30 * s), "RightLeg": (0, 0, 25 * s)}
-        | {"LeftArm": (-70, 0, 0), "RightArm": (70, 20 * s, 0), "RightForeArm": (0, 30, 0)}
-        for s in swing
-    ]
-    path = tmp_path / "walk.bvh"
-    path.write_text(bvh_text(rows))
-    assert bpy.ops.import_anim.bvh(filepath=str(path), global_scale=0.05) == {"FINISHED"}
-    source = bpy.context.object
-    armature = body("human")
-    assert ops.retarget_action(source=source.name) == {"FINISHED"}
-    pairs = {pair.name: pair.source for pair in retarget_settings(armature).bones}
-    names = {
-        "thigh": "UpLeg",
-        "shin": "Leg",
-        "foot": "Foot",
-        "upperarm": "Arm",
-        "forearm": "ForeArm",
-        "hand": "Hand",
-    }
-    bvh = {f"{part}.{side[0]}": f"{side}{name}" for part, name in names.items() for side in ("Left", "Right")}
-    assert pairs["pelvis"] == "Hips" and pairs["head"] == "Head"
-    low = []
-    for frame in (1, 5, 8):
-        mine, theirs = posed(armature, frame), posed(source, frame)
-        low.append(min(mine[name][2, 3] for name in ("foot_l", "foot_r", "ball_l", "ball_r")))
-        for above, below in LIMBS:
-            assert pairs[PARTS["human"][above]] == bvh[above]
-            found = way(mine, PARTS["human"][above], PARTS["human"][below])
-            assert degrees_between(found, way(theirs, bvh[above], bvh[below])) < 1, (above, frame)
-    standing = min(
-        bone.head_local[1] for bone in armature.data.bones if JOINT in bone and "ball" in bone.name
-    )
-    assert min(low) > standing - 0.05
-
-
-def test_a_rigify_character_moves_the_rig(scene):
-    """A real one: its deforming bones follow controls through constraints, in a tree full of helpers."""
-    if addon_utils.enable("rigify", default_set=True) is None:
-        pytest.skip("this Blender has no Rigify")
-    try:
-        bpy.ops.object.armature_basic_human_metarig_add()
-        metarig = bpy.context.object
-        bpy.ops.pose.rigify_generate()
-        source = next(o for o in bpy.data.objects if o.type == "ARMATURE" and o != metarig)
-        source.name = "rigify"
-        for limb in ("upper_arm_parent", "thigh_parent"):
-            for side in ("L", "R"):
-                source.pose.bones[f"{limb}.{side}"]["IK_FK"] = 1.0
-        key_turn(source, "upper_arm_fk.L", "Y", 0.8)
-        key_turn(source, "forearm_fk.R", "Z", -0.9)
-        key_turn(source, "thigh_fk.R", "X", -0.7)
-        key_turn(source, "chest", "X", 0.3)
-        bpy.ops.object.mode_set(mode="OBJECT")
-        armature = body("human")
-        assert ops.retarget_action(source="rigify") == {"FINISHED"}
-        names = {"thigh": "thigh", "shin": "shin", "foot": "foot", "upperarm": "upper_arm"}
-        names |= {"forearm": "forearm", "hand": "hand"}
-        pairs = {pair.name: pair.source for pair in retarget_settings(armature).bones}
-        assert pairs["head"] == "DEF-spine.006" and pairs["pelvis"] == "DEF-spine"
-        for frame in (1, 6):
-            mine, theirs = posed(armature, frame), posed(source, frame)
-            for above, below in LIMBS:
-                rigify = [f"DEF-{names[part[:-2]]}.{part[-1]}" for part in (above, below)]
-                assert pairs[PARTS["human"][above]] == rigify[0]
-                found = way(mine, PARTS["human"][above], PARTS["human"][below])
-                assert degrees_between(found, way(theirs, *rigify)) < 1, (above, frame)
-    finally:
-        addon_utils.disable("rigify", default_set=True)
 
 
 # The map

@@ -52,7 +52,6 @@ def test_a_rigid_capture_is_replayed_by_the_skeleton_alone(swinging, options):
 @pytest.mark.parametrize("recurrent", [False, True])
 @pytest.mark.parametrize("motion", [False, True])
 def test_networks_learn_the_law(rig, capture, split, recurrent, motion):
-    pytest.importorskip("torch")
     fits = method_fits(("bob",)) | {"net": small_network(recurrent, motion)}
     report = evaluate_split(capture, split, rig, fits)
     assert report.methods["net"].rmse < 0.5 * report.methods["bob"].rmse
@@ -67,7 +66,6 @@ def small_network(recurrent, motion):
 
 
 def test_a_network_out_of_time_says_so(learned):
-    pytest.importorskip("torch")
     assert "1 epochs, stopped after" in networks.fit_network(learned, False, False, seconds=1e-6).note
 
 
@@ -90,7 +88,6 @@ def test_held_out_frames_are_never_seen(capture, split, options, learned, answer
 
 
 def test_networks_are_deterministic_and_do_not_see_held_out_frames(capture, split, options, learned):
-    pytest.importorskip("torch")
     positions = capture.positions.copy()
     positions[split.test] = np.nan
     poisoned = replace(capture, positions=positions)

@@ -131,7 +131,6 @@ def test_epsilon_is_auto_or_a_length(folder, text):
 
 
 def test_training_by_command(folder, monkeypatch, capsys):
-    pytest.importorskip("torch")
     from gaussianimate.core.resample import trainer
     from gaussianimate.core.resample.dictionary import load_dictionary
 

@@ -57,7 +57,8 @@ def test_errors_stay_small_everywhere(shipped):
 
 
 def test_measured_errors_are_those_of_the_children(shipped):
-    torch = pytest.importorskip("torch")
+    import torch
+
     from gaussianimate.core.resample.splitting_loss import alpha_errors, draw_rays
 
     _, opacities = problems()
@@ -79,7 +80,8 @@ def test_entries_repeat_where_an_axis_has_lost_its_say(shipped):
 
 def test_axes_that_repeat_really_have_no_say(shipped):
     """Trained for a far more elongated parent, an entry comes out as the one that stands for it."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     from gaussianimate.core.resample.trainer import solve
     from gaussianimate.core.resample.training_state import TrainingSettings
 
@@ -94,7 +96,8 @@ def test_axes_that_repeat_really_have_no_say(shipped):
 
 
 def test_more_conditioning_makes_smaller_children(shipped):
-    torch = pytest.importorskip("torch")
+    import torch
+
     from gaussianimate.core.resample.trainer import solve
     from gaussianimate.core.resample.training_state import TrainingSettings
 

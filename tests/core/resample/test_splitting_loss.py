@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from gaussianimate.core.resample.splitting_loss import (  # noqa: E402
+from gaussianimate.core.resample.splitting_loss import (
     Rays,
     alpha_errors,
     diameter_ratios,

@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from gaussianimate.core.errors import Cancelled, RigError  # noqa: E402
-from gaussianimate.core.resample import trainer  # noqa: E402
-from gaussianimate.core.resample.alignment import align, distances  # noqa: E402
-from gaussianimate.core.resample.dictionary import load_dictionary  # noqa: E402
-from gaussianimate.core.resample.grid import OPACITIES, PAIRS, problems  # noqa: E402
-from gaussianimate.core.resample.training_state import TrainingSettings  # noqa: E402
+from gaussianimate.core.errors import Cancelled, RigError
+from gaussianimate.core.resample import trainer
+from gaussianimate.core.resample.alignment import align, distances
+from gaussianimate.core.resample.dictionary import load_dictionary
+from gaussianimate.core.resample.grid import OPACITIES, PAIRS, problems
+from gaussianimate.core.resample.training_state import TrainingSettings
 
 QUICK = TrainingSettings(iterations=2, rays=32)
 

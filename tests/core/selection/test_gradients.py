@@ -92,7 +92,8 @@ def test_stack_against_differences(rng, gestures):
 @pytest.mark.parametrize("front", [False, True])
 def test_stack_against_autodiff(rng, gestures, operation, front):
     """Reverse mode through formulas of their own agrees to rounding, in double and in single precision."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     from gaussianimate.core.selection import autodiff
 
     torch.set_num_threads(1)
@@ -115,7 +116,8 @@ def test_stack_against_autodiff(rng, gestures, operation, front):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_shape_against_autodiff(rng, viewpoint, name):
-    torch = pytest.importorskip("torch")
+    import torch
+
     from gaussianimate.core.selection import autodiff
 
     torch.set_num_threads(1)
