@@ -9,21 +9,19 @@ seconds to build, milliseconds a frame, and memory. With --plots, each is also d
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from plots import save_plot
+from sweeps import sweep_start
 
 from gaussianimate.core.evaluate.fitted import Fitted, residual_method
 from gaussianimate.core.evaluate.measure import Measurement, measure
 from gaussianimate.core.evaluate.methods import METHODS
-from gaussianimate.core.evaluate.protocol import fold_splits
 from gaussianimate.core.evaluate.run import rest_diagonal
 from gaussianimate.core.evaluate.subject import Query, Training, held_out_query, training, training_rig
-from gaussianimate.core.formats import read_capture
 from gaussianimate.core.motion.coverage import coverage
 from gaussianimate.core.motion.database import Residuals, build_database
 from gaussianimate.core.motion.match import MatchOptions, match_motion
@@ -38,15 +36,7 @@ CLIPS = (5, 10, 20, 30, 42)
 
 def main() -> None:
     """Run all sweeps on one sequence."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("sequence", type=Path)
-    parser.add_argument("--bones", type=int, default=50)
-    parser.add_argument("--plots", type=Path)
-    options = parser.parse_args()
-    capture = read_capture(options.sequence)
-    (split,) = fold_splits(capture, 1)
+    options, capture, split = sweep_start(__doc__)
     skeleton = "extracted" if capture.skeleton is None else "given"
     rig = training_rig(capture, split, RigOptions(max_bones=options.bones, skeleton=skeleton)).rig
     learned = training(capture, split, rig)

@@ -8,19 +8,17 @@ error of the replay by its skeleton alone, and those on the held-out frames: RMS
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from plots import save_plot
+from sweeps import sweep_start
 
 from gaussianimate.core.capture import Capture
 from gaussianimate.core.evaluate.methods import method_fits
-from gaussianimate.core.evaluate.protocol import Split, fold_splits
+from gaussianimate.core.evaluate.protocol import Split
 from gaussianimate.core.evaluate.run import evaluate_split, rest_diagonal
 from gaussianimate.core.evaluate.subject import training_rig
-from gaussianimate.core.formats import read_capture
 from gaussianimate.core.rigging.build import RigOptions
 
 THRESHOLDS = (0.2, 0.25, 0.3, 0.35, 0.4)
@@ -37,15 +35,7 @@ class Row:
 
 def main() -> None:
     """Run both sweeps on one sequence."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("sequence", type=Path)
-    parser.add_argument("--bones", type=int, default=50)
-    parser.add_argument("--plots", type=Path)
-    options = parser.parse_args()
-    capture = read_capture(options.sequence)
-    (split,) = fold_splits(capture, 1)
+    options, capture, split = sweep_start(__doc__)
     base = RigOptions(max_bones=options.bones, skeleton="extracted")
     known: dict[RigOptions, Row] = {}
 

@@ -218,11 +218,6 @@ def layer_title(layer: SelectionLayer | None) -> str:
     return layer.name or {"stroke": "Brush"}.get(layer.shape.kind, layer.shape.kind.title())
 
 
-def active_bone(object: bpy.types.Object) -> str:
-    """Return the name of the armature's active bone, empty where there is none."""
-    return _active_bone(object.data)
-
-
 def _armature_data(data: Any) -> Any:
     object = _object_of(data)
     armature = deformer_armature(object) if object is not None else None
