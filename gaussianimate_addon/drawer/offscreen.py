@@ -77,6 +77,7 @@ def draw_picture(
     *,
     with_depth: bool = False,
     draw_in_front: Callable[[], None] | None = None,
+    mask: gpu.types.GPUTexture | None = None,
 ) -> Picture:
     """Draw one view over nothing.
 
@@ -84,12 +85,13 @@ def draw_picture(
     ----------
     with_depth : draw the depths as well
     draw_in_front : draws what hides splats behind it into the depth buffer, with the depth test on
+    mask : (rows of the atlas,) what a gesture selects, shown over the colours
 
     Raises
     ------
     RenderError : the picture is too large for the device
     """
-    frame = prepare(atlas, items, camera, shading)
+    frame = replace(prepare(atlas, items, camera, shading), mask=mask)
     target = _target(camera)
     try:
         with target.bind():
