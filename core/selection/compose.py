@@ -25,7 +25,12 @@ class Selected(NamedTuple):
 
 
 def compose(
-    operation: Operation, strength: float, weights: Floats, gradients: Floats | None, selected: Selected
+    operation: Operation,
+    strength: float,
+    weights: Floats,
+    gradients: Floats | None,
+    selected: Selected,
+    blank: bool = False,
 ) -> None:
     """Change weights (N,) and gradients (3, N) in place by a selection.
 
@@ -38,9 +43,13 @@ def compose(
     ============  ===========================================
 
     with the selection ``s = strength f``. Sums are clamped to 0..1; where the clamp acts the gradient is 0.
+
+    blank : weights and gradients are known to be 0 everywhere, which saves reading them
     """
+    if blank and operation in ("add", "mix"):
+        operation = "replace"
     if gradients is not None:
-        _compose_gradients(operation, strength, weights, gradients, selected)
+        _compose_gradients(operation, strength, weights, gradients, selected, blank)
     fade = selected.fade
     if operation == "replace":
         np.multiply(fade, strength, out=weights)
@@ -51,17 +60,22 @@ def compose(
     else:
         adds = operation == "add"
         weights += fade * (strength if adds else -strength)
-        if gradients is not None:
+        if gradients is not None and (not adds or weights.max(initial=0) >= 1):
             gradients[:, np.flatnonzero(((weights >= 1) if adds else (weights <= 0)) & (fade > 0))] = 0
         np.clip(weights, 0, 1, out=weights)
 
 
 def _compose_gradients(
-    operation: Operation, strength: float, weights: Floats, gradients: Floats, selected: Selected
+    operation: Operation,
+    strength: float,
+    weights: Floats,
+    gradients: Floats,
+    selected: Selected,
+    blank: bool,
 ) -> None:
     """Change the gradients as if nothing were clamped; weights are those from before."""
     fade, rows, slope = selected
-    if operation == "replace":
+    if operation == "replace" and not blank:
         gradients[:] = 0
     elif operation == "multiply":
         gradients *= strength * fade

@@ -101,14 +101,14 @@ class Viewpoint:
         The product of a row vector with the Jacobian of the projection,
         ``diag(width, height)/2 (K[:2, :3] - ndc K[3, :3]) / w`` with the clip matrix K.
         """
-        rows, (left, bottom, width, height) = self.matrix[[0, 1, 3], :3], self.window
-        along_x, along_y = along_x / at.w, along_y / at.w
-        slopes = np.empty((3, len(along_x)), dtype=along_x.dtype)
-        np.multiply(along_x, width / 2, out=slopes[0])
-        np.multiply(along_y, height / 2, out=slopes[1])
-        along_x *= left + width / 2 - at.x
-        along_y *= bottom + height / 2 - at.y
-        np.add(along_x, along_y, out=slopes[2])
+        left, bottom, width, height = self.window
+        rows = self.matrix[[0, 1, 3], :3] * np.array([[width / 2], [height / 2], [1]])
+        slopes, inverse = np.empty((3, len(along_x)), dtype=along_x.dtype), 1 / at.w
+        by_x, by_y, by_w = slopes
+        np.multiply(along_x, inverse, out=by_x)
+        np.multiply(along_y, inverse, out=by_y)
+        np.multiply(left + width / 2 - at.x, by_x, out=by_w)
+        by_w += (bottom + height / 2 - at.y) * by_y
         return rows.T.astype(slopes.dtype) @ slopes
 
     def depth(self, points: Floats) -> Floats:

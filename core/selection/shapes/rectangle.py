@@ -43,24 +43,24 @@ class Rectangle:
         return box_of(self.centre, float(c * a + s * b), float(s * a + c * b))
 
     def distance(self, x: Floats, y: Floats, normals: bool = True, near: Near | None = None) -> Distance:
-        """Return the distance to the edge; inside, the gradient is that of the nearest side."""
+        """Return the distance to the edge; inside, the gradient is that of the nearest side.
+
+        That holds outside as well, but for the points beyond a corner, which are few.
+        """
         u, v, c, s = local_frame(x, y, self.centre, self.angle)
         across, along = np.abs(u), np.abs(v)
         across -= self.half[0]
         along -= self.half[1]
-        flat, inner = across >= along, np.maximum(across, along)
-        np.minimum(inner, 0, out=inner)
-        np.maximum(across, 0, out=across)
-        np.maximum(along, 0, out=along)
-        value = np.sqrt(across * across + along * along)
+        value = np.maximum(across, along)
+        corner = np.flatnonzero(np.minimum(across, along) > 0)
+        across_, along_ = across.take(corner), along.take(corner)
+        value[corner] = length = np.sqrt(across_ * across_ + along_ * along_)
         if not normals:
-            value += inner
             return Distance(value)
-        inside = value == 0
-        scale = 1 / (value + inside)  # sums with masks are faster than choices between arrays
-        nu, nv = across * scale + (inside & flat), along * scale + (inside & ~flat)
-        nu, nv = np.copysign(nu, u), np.copysign(nv, v)
-        value += inner
+        nu = (across >= along).astype(x.dtype)
+        nv = 1 - nu
+        nu[corner], nv[corner] = across_ / length, along_ / length
+        nu, nv = np.copysign(nu, u, out=nu), np.copysign(nv, v, out=nv)
         if s == 0:
             return Distance(value, c * nu, c * nv)
         return Distance(value, c * nu - s * nv, s * nu + c * nv)
