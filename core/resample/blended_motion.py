@@ -104,10 +104,23 @@ def quadratic_forms(
 
 def moved(bones: Bones, points: Floats, indices: Ints, weights: Floats) -> F64:
     """Return F(y) - y, (P, 3), of points (P, 3) with bones and normalised weights (P, K)."""
-    local = points - bones.centre
-    total = np.zeros(local.shape)
-    for slot in range(indices.shape[1]):
-        bone = indices[:, slot]
-        step = (bones.linear[bone] @ local[:, :, None])[..., 0] + bones.offset[bone]
-        total += weights[:, slot, None] * step
-    return total
+    table = _table(bones)
+    blend = weights[:, :1] * table[indices[:, 0]]
+    for slot in range(1, indices.shape[1]):
+        blend += weights[:, slot, None] * table[indices[:, slot]]
+    return np.einsum("pij,pj->pi", blend[:, :9].reshape(-1, 3, 3), points - bones.centre) + blend[:, 9:]
+
+
+def moved_by_all(bones: Bones, points: Floats, weights: Floats) -> F64:
+    """Return F(y) - y, (P, 3), of points (P, 3) with weights (P, M + 1): the static bone's, then those of M
+    bones."""
+    table = np.roll(_table(bones), 1, axis=0)[: weights.shape[1]]
+    blend = table.T @ weights.T  # (12, P)
+    x, y, z = (points - bones.centre).T
+    rows = [blend[3 * i] * x + blend[3 * i + 1] * y + blend[3 * i + 2] * z + blend[9 + i] for i in range(3)]
+    return np.stack(rows).T
+
+
+def _table(bones: Bones) -> F64:
+    """Return linear part and offset of each bone in one row, (B + 1, 12)."""
+    return np.concatenate([bones.linear.reshape(-1, 9), bones.offset], axis=1)

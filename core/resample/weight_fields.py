@@ -17,7 +17,11 @@ Ints = NDArray[np.integer]
 
 
 class WeightField(Protocol):
-    """Normalised weights and their gradients at any point, as a stack of selection layers has them."""
+    """Normalised weights and their gradients at any point, as a stack of selection layers has them.
+
+    Where it saves time, a field may also have ``all_weights(points, rows)``, the weights (P, M + 1) of the
+    static bone and of bones 0 to M - 1.
+    """
 
     def __call__(self, points: Floats, rows: Ints) -> tuple[Ints, Floats, Floats]:
         """Evaluate the field.

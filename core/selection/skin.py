@@ -90,7 +90,23 @@ class SkinField:
         self._complete(weights, gradients)
         return _strongest(weights, gradients, min(self.influences, bones + 1))
 
-    def _start(self, points: Floats, rows: NDArray[np.integer], weights: Floats, gradients: Floats) -> None:
+    def all_weights(self, points: Floats, rows: NDArray[np.integer] | None = None) -> Floats:
+        """Return the weights alone, (N, M + 1): the static bone's, then all bones'; see `__call__`."""
+        points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
+        weights = np.zeros((bones + 1, len(points))).T
+        if self.base is not None:
+            self._start(points, np.arange(len(points)) if rows is None else rows, weights, None)
+        self.prepared.evaluate(points, weights[:, 1:], None)
+        self._complete(weights, None)
+        crowded = np.flatnonzero(np.count_nonzero(weights, axis=1) > self.influences)
+        weakest = np.argsort(-weights[crowded], axis=1, kind="stable")[:, self.influences :]
+        weights[crowded[:, None], weakest] = 0
+        weights /= weights.sum(axis=1)[:, None]
+        return weights
+
+    def _start(
+        self, points: Floats, rows: NDArray[np.integer], weights: Floats, gradients: Floats | None
+    ) -> None:
         """Fill in the base's weights, carried from its splats; column 0 is left to completion."""
         assert self.base is not None and self.positions is not None
         base, away = self.base, points - self.positions[rows]
@@ -103,19 +119,25 @@ class SkinField:
             there = w + np.einsum("ni,ni->n", g, away)
             kept = np.flatnonzero((bones != STATIC) & ((w > 0) | (there > 0)))
             weights[kept, bones[kept] + 1] += np.clip(there[kept], 0, 1)
+            if gradients is None:
+                continue
             clamped = (there < 0) | (there > 1)
             gradients[kept, bones[kept] + 1] += np.where(clamped[:, None], 0, g)[kept]
 
-    def _complete(self, weights: Floats, gradients: Floats) -> None:
+    def _complete(self, weights: Floats, gradients: Floats | None) -> None:
         """Give missing weight to the root in place; column 0 is the bone that never moves."""
         total = weights.sum(axis=1)
         if self.completion == "none":
-            weights[total < 1e-6], gradients[total < 1e-6] = 0, 0
-            weights[total < 1e-6, self.root + 1] = 1
+            empty = total < 1e-6
+            weights[empty] = 0
+            weights[empty, self.root + 1] = 1
+            if gradients is not None:
+                gradients[empty] = 0
             return
         lacking = np.flatnonzero(total < 1)
         weights[lacking, self.root + 1] += 1 - total[lacking]
-        gradients[lacking, self.root + 1] -= gradients[lacking].sum(axis=1)
+        if gradients is not None:
+            gradients[lacking, self.root + 1] -= gradients[lacking].sum(axis=1)
 
 
 def stack_to_skin(

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from gaussianimate.core.deform.deform import jacobians
-from gaussianimate.core.resample.blended_motion import Bones, LocalMotion, moved, quadratic_forms
+from gaussianimate.core.resample.blended_motion import (
+    Bones,
+    LocalMotion,
+    moved,
+    moved_by_all,
+    quadratic_forms,
+)
 from gaussianimate.core.rotations import affine_multiply
 
 
@@ -61,6 +67,14 @@ def test_displacements_are_blended(rng, make):
         "nk,nki->ni", w, pose[indices, :, 3]
     )
     assert np.allclose(p + moved(Bones.of(pose, np.ones(3)), p, indices, w), expected)
+
+
+def test_displacements_by_all_weights_are_the_same(rng, make):
+    """Of the static bone, and of fewer bones than the pose has, too."""
+    bones, p = Bones.of(make.pose(rng, 5), np.array([0.3, 1, 0])), rng.normal(size=(50, 3))
+    weights = rng.dirichlet(np.ones(4), size=50)
+    indices = np.tile([-1, 0, 1, 2], (50, 1))
+    assert np.allclose(moved_by_all(bones, p, weights), moved(bones, p, indices, weights), atol=1e-12)
 
 
 def test_bones_that_move_alike_bend_nothing(rng, make):

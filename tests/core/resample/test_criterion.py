@@ -115,6 +115,18 @@ def test_an_edge_beside_the_centre_is_seen_where_the_splat_itself_knows_nothing(
         assert abs(affine_errors(cloud, known, pose, hard_edge, threshold=0.01)[0] - 0.233) < 0.01
 
 
+def test_few_points_decide_as_many_where_all_is_clear(rng, make):
+    """At narrow edges all splats are sampled: those far below the threshold by a quarter of the points."""
+    cloud, pose = make.cloud(rng, 2000, low=-2.5, high=-1), make.pose(rng, 2, angle=0.5, shift=0.1)
+    cloud.positions[:, 0] *= 0.1
+    skin = make.skin(hard_edge, cloud.positions)
+    whole = affine_errors(cloud, skin, pose, hard_edge, criterion="sampled")
+    for epsilon in (0.003, 0.01, 0.03):
+        found = affine_errors(cloud, skin, pose, hard_edge, threshold=epsilon)
+        assert 0.1 < np.mean(found > epsilon) < 0.9
+        assert np.mean((found > epsilon) == (whole > epsilon)) > 0.99
+
+
 def test_the_worst_pose_counts(rng, make, bent):
     cloud, skin, pose, field = bent
     poses = np.stack([pose, make.pose(rng, 3), np.tile(np.eye(3, 4), (3, 1, 1))])
