@@ -15,6 +15,7 @@ def _classes() -> tuple[type, ...]:
     from .display import GAUSSIANIMATE_OT_set_display
     from .import_capture import GAUSSIANIMATE_OT_import_capture
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
+    from .redraw_selection_layer import GAUSSIANIMATE_OT_redraw_selection_layer
     from .refit_skeleton import GAUSSIANIMATE_OT_refit_skeleton
     from .render_splats import GAUSSIANIMATE_OT_render_splats
     from .retarget_action import GAUSSIANIMATE_OT_retarget_action, GAUSSIANIMATE_OT_suggest_bone_map
@@ -35,6 +36,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_edit_layers,
         GAUSSIANIMATE_OT_mirror_layers,
         GAUSSIANIMATE_OT_view_selection_layer,
+        GAUSSIANIMATE_OT_redraw_selection_layer,
         GAUSSIANIMATE_OT_toggle_rest,
         GAUSSIANIMATE_OT_refit_skeleton,
         GAUSSIANIMATE_OT_add_capture,

@@ -20,7 +20,7 @@ from ..gaussianimate_addon.subject import active_splats, linked_reason
 from ..gaussianimate_addon.weights.gesture_settings import CURVES, OPERATIONS
 from ..gaussianimate_addon.weights.gestures import add_layer, layer_bone, make_shape, surface_below
 from ..gaussianimate_addon.weights.views import viewpoint_of
-from .selection_gesture import DrawsSelection
+from .selection_gesture import DrawsNewSelection
 
 SHAPES = (
     ("RECTANGLE", "Rectangle", "Between two opposite corners"),
@@ -45,7 +45,7 @@ class NeedsBound(Reasoned):
         return None if deformer(object) is not None else "Bind the splats to an armature first"
 
 
-class GAUSSIANIMATE_OT_add_selection_layer(DrawsSelection, NeedsBound, bpy.types.Operator):
+class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.types.Operator):
     """Draw a soft selection for the active bone's weights"""
 
     bl_idname = "gaussianimate.add_selection_layer"
@@ -69,7 +69,9 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsSelection, NeedsBound, bpy.types
         bone: bpy.props.StringProperty(name="Bone", description="Deform bone; empty: the active one")
         shape: bpy.props.EnumProperty(name="Shape", items=SHAPES)
         points: bpy.props.StringProperty(
-            name="Points", description="JSON rows of x and y in pixels, y up (brush: also the radius)"
+            name="Points",
+            description="JSON rows of x and y in pixels, y up (brush: also the radius; lasso: or several "
+            "outlines, lists of rows)",
         )
         view: bpy.props.StringProperty(
             name="View",
@@ -108,11 +110,7 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsSelection, NeedsBound, bpy.types
     ) -> SelectionLayer:
         """Return the layer of the properties; ``front`` finds the surface in place of `surface_below`."""
         bone, view = layer_bone(object, self.bone), viewpoint_of(self.view, object, context)
-        try:
-            points: Any = json.loads(self.points)
-        except json.JSONDecodeError:
-            raise SelectionError("The points of a selection are JSON, as in [[10, 20], [200, 90]]") from None
-        shape = make_shape(self.shape, points, self.radius, self.angle)
+        shape = make_shape(self.shape, read_points(self.points), self.radius, self.angle)
         feather = Feather(self.smoothness, cast(Curve, self.curve.lower()))
         operation = cast(Operation, self.operation.lower())
         layer = SelectionLayer(bone, view, shape, feather, self.strength, operation, name=self.name)
@@ -120,3 +118,19 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsSelection, NeedsBound, bpy.types
             return layer
         found = surface_below(object, view, shape, feather) if front is None else front(object, layer)
         return replace(layer, front=found)
+
+    def _try_bone(self, object: bpy.types.Object) -> None:
+        layer_bone(object, self.bone)
+
+
+def read_points(text: str) -> Any:
+    """Return points given as JSON text.
+
+    Raises
+    ------
+    SelectionError : it is none
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise SelectionError("The points of a selection are JSON, as in [[10, 20], [200, 90]]") from None

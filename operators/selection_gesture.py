@@ -10,35 +10,183 @@ import bpy
 from ..core.errors import GaussiAnimateError
 from ..core.selection.layer import SelectionLayer
 from ..gaussianimate_addon.subject import active_splats
+from ..gaussianimate_addon.weights.gesture_display import borrow_display, return_display
+from ..gaussianimate_addon.weights.gesture_path import GesturePath, TypedNumber
 from ..gaussianimate_addon.weights.gesture_settings import REMEMBERED, gesture_settings
 from ..gaussianimate_addon.weights.gesture_view import GestureView
-from ..gaussianimate_addon.weights.gestures import FEWEST, check_rest, region_viewpoint
+from ..gaussianimate_addon.weights.gestures import check_rest, region_viewpoint
+from ..gaussianimate_addon.weights.pixel_map import SAME, PixelMap
 
-APART = 3.0  # pixels between the points of a path
 SMOOTHER, WEAKER = 1.15, 0.05  # what one notch of the wheel does
 WHEEL = {"WHEELUPMOUSE": 1, "WHEELDOWNMOUSE": -1, "RIGHT_BRACKET": 1, "LEFT_BRACKET": -1}
-DIGITS = {
-    name: str(digit)
-    for digit, word in enumerate("ZERO ONE TWO THREE FOUR FIVE SIX SEVEN EIGHT NINE".split())
-    for name in (word, f"NUMPAD_{digit}")
-}
+ENTER = ("RET", "NUMPAD_ENTER")
+OPEN = "Drag: Another Outline, Enter: Done"
+MOVES = ("MOUSEMOVE", "INBETWEEN_MOUSEMOVE")
 
 
 class DrawsSelection:
-    """Mix-in for the operator that adds a selection layer: invoked with the mouse, it is drawn first.
+    """Mix-in for operators on a selection layer: invoked with the mouse, its shape is drawn first.
 
     The operator's properties hold the gesture, so that Adjust Last Operation can change its numbers.
     """
 
     shape: str
     points: str
-    view: str
     smoothness: float
     strength: float
     operation: str
     radius: float
     properties: Any
+    takes_operation = True  # whether Ctrl makes it a subtraction
     _seen: ClassVar[GestureView | None] = None
+    _pixels: PixelMap = SAME
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        """Start a gesture at the mouse; where there is no viewport about it, run with what was given."""
+        raise NotImplementedError
+
+    def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        """Follow the mouse; the release ends the gesture, Esc or the right button drops it."""
+        if event.type in ("ESC", "RIGHTMOUSE") and event.value == "PRESS":
+            self._drop(context)
+            return {"CANCELLED"}
+        if event.type == "LEFTMOUSE" and event.value in ("PRESS", "DOUBLE_CLICK"):
+            self._press(event)
+        elif event.type == "LEFTMOUSE" and event.value == "RELEASE" and self._pressed:
+            self._pressed = False
+            if not (event.alt and self.shape == "LASSO"):
+                return self._finish(context)
+            self._path.close()
+        elif event.type in ENTER and event.value == "PRESS" and not self._pressed:
+            return self._finish(context)
+        elif event.value == "PRESS" and event.type in WHEEL:
+            self._turn(WHEEL[event.type], event)
+        elif event.value == "PRESS":
+            self._typed.press(event.type, self)
+        elif event.type in MOVES and self._pressed:
+            self._point(event)
+        if event.type != "INBETWEEN_MOUSEMOVE":
+            self._update(context, event)
+        return {"RUNNING_MODAL"}
+
+    def cancel(self, context: bpy.types.Context) -> None:
+        """Tidy up where Blender ends the gesture."""
+        self._drop(context)
+
+    def _begin(
+        self,
+        context: bpy.types.Context,
+        object: bpy.types.Object,
+        region: bpy.types.Region,
+        seen: GestureView,
+    ) -> None:
+        """Listen to the mouse over a region."""
+        names = ("smoothness", "strength", *(("radius",) if self.shape == "STROKE" else ()))
+        self._path, self._typed, self._pressed = GesturePath(self.shape), TypedNumber(names), False
+        self._first = self.operation if self.takes_operation else ""
+        self._object = object.session_uid
+        self._box = region.x, region.y, region.width, region.height
+        self._borrowed = borrow_display(object)
+        DrawsSelection._seen = seen
+        seen.start(region)
+        context.window_manager.modal_handler_add(self)  # pyright: ignore[reportArgumentType]
+
+    def _end(self, context: bpy.types.Context) -> None:
+        if DrawsSelection._seen is not None:
+            DrawsSelection._seen.stop()
+            DrawsSelection._seen = None
+            if self._borrowed:
+                return_display(self._object, context.scene)
+        if context.workspace is not None:
+            context.workspace.status_text_set(None)
+        if context.area is not None:
+            context.area.tag_redraw()
+
+    def _drop(self, context: bpy.types.Context) -> None:
+        """Leave all as it was."""
+        self._end(context)
+
+    def _finish(self, context: bpy.types.Context) -> set[str]:
+        """Run with what was drawn."""
+        if not self._path.is_drawn():
+            self._drop(context)
+            return {"CANCELLED"}
+        self._end(context)
+        return self.execute(context)  # type: ignore[attr-defined]
+
+    def _press(self, event: bpy.types.Event) -> None:
+        """Begin an outline, unless the mouse is over something else."""
+        x, y, width, height = self._box
+        if 0 <= event.mouse_x - x <= width and 0 <= event.mouse_y - y <= height:
+            self._pressed = True
+            self._point(event)
+
+    def _point(self, event: bpy.types.Event) -> None:
+        pressure = event.pressure if event.is_tablet else 1.0
+        self._path.add(event.mouse_x - self._box[0], event.mouse_y - self._box[1], pressure)
+
+    def _turn(self, step: int, event: bpy.types.Event) -> None:
+        """Let a notch of the wheel change smoothness, with Shift strength, with Alt the brush's radius."""
+        self._typed.done()
+        if event.shift:
+            self.strength = round(min(max(self.strength + step * WEAKER, 0.0), 1.0), 4)
+        elif event.alt and self.shape == "STROKE":
+            self.radius = max(self.radius * SMOOTHER**step, 1.0)
+        else:
+            self.smoothness = max(self.smoothness, 1.0) * SMOOTHER**step
+            if self.smoothness <= 1.0:
+                self.smoothness = 0.0
+
+    def _update(self, context: bpy.types.Context, event: bpy.types.Event) -> None:
+        """Show what would be selected."""
+        if self.takes_operation:
+            self.operation = "SUBTRACT" if event.ctrl else self._first
+        object, seen = active_splats(context), DrawsSelection._seen
+        if object is None or seen is None or object.session_uid != self._object:
+            return
+        if not self._path.empty:
+            rings = [self._pixels.to_layer(ring).tolist() for ring in self._path.points(self.radius)]
+            self.points = json.dumps(rings if len(rings) > 1 else rings[0])
+        seen.show(self._shown(context, object, seen))
+        if context.area is not None:
+            context.area.tag_redraw()
+        if context.workspace is not None:
+            context.workspace.status_text_set(self._hint())
+
+    def _shown(
+        self, context: bpy.types.Context, object: bpy.types.Object, seen: GestureView
+    ) -> SelectionLayer:
+        return self._layer(context, object, seen.front)  # type: ignore[attr-defined]
+
+    def _hint(self) -> str:
+        parts = [
+            self._waits(),
+            f"{self._number('smoothness', '.0f')} px: Wheel, [ ]",
+            f"{self._number('strength', '.2f')}: Shift Wheel",
+        ]
+        if self.shape == "STROKE":
+            parts.append(f"{self._number('radius', '.0f')} px: Alt Wheel")
+        parts.append(f"Digits: {self._typed.name.title()}, Tab: Next")
+        if self.shape == "LASSO" and self._pressed:
+            parts.append("Release with Alt: Another Outline")
+        if self.takes_operation:
+            parts.append("Ctrl: Subtract")
+        return "   |   ".join([*parts, "Esc: Cancel"])
+
+    def _waits(self) -> str:
+        """Say what the gesture does, or what it waits for."""
+        return OPEN if not self._pressed else self.operation.title()
+
+    def _number(self, name: str, form: str) -> str:
+        """Return a number with its name, as typed where it is."""
+        typed = self._typed.text if self._typed.name == name else ""
+        return f"{name.title()} {f'[{typed}]' if typed else format(getattr(self, name), form)}"
+
+
+class DrawsNewSelection(DrawsSelection):
+    """Mix-in for the operator that adds a layer: the press that starts it is the first point."""
+
+    view: str
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         """Start a gesture at the mouse; where there is no viewport about it, run with what was given."""
@@ -54,127 +202,23 @@ class DrawsSelection:
             check_rest(object)
             view = region_viewpoint(object, context.region, context.region_data)
             self.view = json.dumps(view.to_dict())
-            self._path: list[list[float]] = []
-            self._first, self._typed = self.operation, ""
-            self._point(event)
-            self.points = json.dumps(self._path * FEWEST[self.shape])
-            self._layer(context, object)  # type: ignore[attr-defined]  # a bone that cannot be drawn for is told now
-            self._start(context, object, GestureView(object, view))
+            self._try_bone(object)  # one that cannot be drawn for is told now
+            self._begin(context, object, context.region, GestureView(object, view))
         except GaussiAnimateError as error:
             self.report({"ERROR"}, str(error))  # type: ignore[attr-defined]
             return {"CANCELLED"}
+        self._press(event)
         self._update(context, event)
         return {"RUNNING_MODAL"}
 
-    def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        """Follow the mouse; the release adds the layer, Esc or the right button drops it."""
-        if event.type in ("ESC", "RIGHTMOUSE") and event.value == "PRESS":
-            self._end(context)
-            return {"CANCELLED"}
-        if event.type == "LEFTMOUSE" and event.value == "RELEASE":
-            return self._finish(context)
-        if event.value == "PRESS" and event.type in WHEEL:
-            self._turn(WHEEL[event.type], event.shift)
-        elif event.value == "PRESS":
-            self._type(event.type)
-        if event.type in ("MOUSEMOVE", "INBETWEEN_MOUSEMOVE"):
-            self._point(event)
-        if event.type != "INBETWEEN_MOUSEMOVE":
-            self._update(context, event)
-        return {"RUNNING_MODAL"}
-
-    def cancel(self, context: bpy.types.Context) -> None:
-        """Tidy up where Blender ends the gesture."""
-        self._end(context)
-
-    def _start(self, context: bpy.types.Context, object: bpy.types.Object, seen: GestureView) -> None:
-        DrawsSelection._seen = seen
-        self._object = object.session_uid
-        assert context.region is not None
-        seen.start(context.region)
-        context.window_manager.modal_handler_add(self)  # pyright: ignore[reportArgumentType]
-
-    def _end(self, context: bpy.types.Context) -> None:
-        if DrawsSelection._seen is not None:
-            DrawsSelection._seen.stop()
-            DrawsSelection._seen = None
-        if context.workspace is not None:
-            context.workspace.status_text_set(None)
-        if context.area is not None:
-            context.area.tag_redraw()
-
     def _finish(self, context: bpy.types.Context) -> set[str]:
-        """Add the layer, and remember its numbers for the next one."""
-        self._end(context)
-        if not self._is_drawn():
-            return {"CANCELLED"}
-        settings = gesture_settings(context)
-        for name in ("smoothness", "strength"):
-            setattr(settings, name, getattr(self, name))
-        return self.execute(context)  # type: ignore[attr-defined]
+        """Remember the numbers for the next gesture, too."""
+        if self._path.is_drawn():
+            settings = gesture_settings(context)
+            for name in ("smoothness", "strength", "radius"):
+                setattr(settings, name, getattr(self, name))
+        return super()._finish(context)
 
-    def _is_drawn(self) -> bool:
-        """Whether the mouse was moved far enough to select something."""
-        if self.shape == "STROKE":
-            return True
-        if self.shape == "LASSO":
-            return len(self._path) >= FEWEST["LASSO"]
-        (ax, ay), (bx, by) = self._path[0], self._path[-1]
-        return min(abs(bx - ax), abs(by - ay)) >= 1
-
-    def _point(self, event: bpy.types.Event) -> None:
-        at = [float(event.mouse_region_x), float(event.mouse_region_y)]
-        if self.shape == "STROKE":
-            pressure = event.pressure if event.is_tablet else 1.0
-            at.append(self.radius * max(pressure, 0.05))
-        if self.shape in ("RECTANGLE", "ELLIPSE"):
-            self._path[1:] = [at]
-        elif self._path and max(abs(at[0] - self._path[-1][0]), abs(at[1] - self._path[-1][1])) < APART:
-            return
-        else:
-            self._path.append(at)
-
-    def _turn(self, step: int, strength: bool) -> None:
-        """Let a notch of the wheel change smoothness or strength."""
-        self._typed = ""
-        if strength:
-            self.strength = round(min(max(self.strength + step * WEAKER, 0.0), 1.0), 4)
-        else:
-            self.smoothness = max(self.smoothness, 1.0) * SMOOTHER**step
-            if self.smoothness <= 1.0:
-                self.smoothness = 0.0
-
-    def _type(self, key: str) -> None:
-        """Let digits set the smoothness."""
-        if key == "BACK_SPACE":
-            self._typed = self._typed[:-1]
-        elif key in DIGITS:
-            self._typed = (self._typed + DIGITS[key])[-4:]
-        else:
-            return
-        self.smoothness = float(self._typed or 0)
-
-    def _update(self, context: bpy.types.Context, event: bpy.types.Event) -> None:
-        """Show what would be selected."""
-        self.operation = "SUBTRACT" if event.ctrl else self._first
-        missing = FEWEST[self.shape] - len(self._path)
-        self.points = json.dumps(self._path + self._path[-1:] * max(missing, 0))
-        object, seen = active_splats(context), DrawsSelection._seen
-        if object is None or seen is None or object.session_uid != self._object:
-            return
-        seen.show(self._shown(context, object, seen))
-        if context.area is not None:
-            context.area.tag_redraw()
-        if context.workspace is not None:
-            context.workspace.status_text_set(self._hint())
-
-    def _shown(
-        self, context: bpy.types.Context, object: bpy.types.Object, seen: GestureView
-    ) -> SelectionLayer:
-        return self._layer(context, object, seen.front)  # type: ignore[attr-defined]
-
-    def _hint(self) -> str:
-        return (
-            f"{self.operation.title()}   |   Smoothness {self.smoothness:.0f} px: Wheel, [ ], digits   |   "
-            f"Strength {self.strength:.2f}: Shift Wheel   |   Ctrl: Subtract   |   Esc: Cancel"
-        )
+    def _try_bone(self, object: bpy.types.Object) -> None:
+        """Raise SelectionError where there is no bone to draw for."""
+        raise NotImplementedError

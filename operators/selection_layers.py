@@ -18,7 +18,7 @@ from ..gaussianimate_addon.weights.edits import (
 )
 from ..gaussianimate_addon.weights.layer_list import active_layer, layer_list
 from ..gaussianimate_addon.weights.layers import has_layers, read_layers
-from ..gaussianimate_addon.weights.views import show_view
+from ..gaussianimate_addon.weights.reopen import show_view
 
 ACTIONS = (
     ("UP", "Move Up", "Let the layer act before the one above it"),

@@ -11,6 +11,7 @@ from ..gaussianimate_addon.weights.chosen import chosen_armature, chosen_splats
 from ..gaussianimate_addon.weights.layer_list import layer_list
 from ..gaussianimate_addon.weights.layers import has_layers, read_layers
 from ..operators.bind_armature import GAUSSIANIMATE_OT_bind
+from ..operators.redraw_selection_layer import GAUSSIANIMATE_OT_redraw_selection_layer
 from ..operators.selection_layers import (
     GAUSSIANIMATE_OT_edit_layers,
     GAUSSIANIMATE_OT_mirror_layers,
@@ -117,7 +118,9 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
         column.use_property_decorate = False
         for name in ("operation", "strength", "smoothness", "curve"):
             column.prop(line, name)
-        layout.operator(GAUSSIANIMATE_OT_view_selection_layer.bl_idname, icon="VIEW_CAMERA")
+        row = layout.row(align=True)
+        row.operator(GAUSSIANIMATE_OT_view_selection_layer.bl_idname, icon="VIEW_CAMERA")
+        row.operator(GAUSSIANIMATE_OT_redraw_selection_layer.bl_idname, icon="GREASEPENCIL")
         row = layout.row(align=True)
         one = row.operator(GAUSSIANIMATE_OT_mirror_layers.bl_idname, text="Mirror Layer", icon="MOD_MIRROR")
         one.whole_bone = False

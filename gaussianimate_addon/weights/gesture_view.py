@@ -16,12 +16,10 @@ from ...core.selection.preview import Preview
 from ...core.selection.shapes import Ellipse, Lasso, Rectangle, Shape, Stroke
 from ...core.selection.viewpoint import Viewpoint
 from ..attributes import read_attribute, splats
-from ..drawer.display import DRAWER as BY_DRAWER
-from ..drawer.display import set_display
 from ..drawer.mask import Mask
 from ..drawer.viewport import DRAWER
-from ..properties import object_notes
 from .gestures import surface_below
+from .pixel_map import SAME, PixelMap
 
 ROUND = 64  # corners of an ellipse's outline
 PATIENCE = 4.0  # the surface is looked for anew after this many times what that took
@@ -30,15 +28,13 @@ PATIENCE = 4.0  # the surface is looked for anew after this many times what that
 class GestureView:
     """The preview of one modal gesture. Holds numbers only, no reference into Blender's data.
 
-    The splats are shown by our drawer, which stays chosen afterwards.
+    view : whose pixels layers are drawn in; pixels : from those of the region to them
     """
 
-    def __init__(self, object: bpy.types.Object, view: Viewpoint) -> None:
-        if object_notes(object).display != BY_DRAWER:
-            set_display(object, BY_DRAWER)
-        self.uid, self.viewpoint = object.session_uid, view
+    def __init__(self, object: bpy.types.Object, view: Viewpoint, pixels: PixelMap = SAME) -> None:
+        self.uid, self.viewpoint, self.pixels = object.session_uid, view, pixels
         self.preview = Preview(view, read_attribute(splats(object), "position"))
-        self.outline: NDArray[np.float32] = np.zeros((0, 2), np.float32)
+        self.outlines: list[NDArray[np.float32]] = []
         self._front: FrontSurface | None = None
         self._next_look = 0.0
         self._region = 0
@@ -66,35 +62,41 @@ class GestureView:
 
     def show(self, layer: SelectionLayer) -> None:
         """Show what a layer selects."""
-        self.outline = outline_of(layer.shape)
+        self.outlines = [self.pixels.to_region(line) for line in outlines_of(layer.shape)]
         DRAWER.mask = Mask(self.uid, self.preview.mask(layer))
 
     def _draw(self) -> None:
         region = bpy.context.region
-        if region is None or region.as_pointer() != self._region or len(self.outline) < 2:
+        if region is None or region.as_pointer() != self._region:
             return
-        shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
-        layout = shader.format_calc()
-        vertices: Any = gpu.types.GPUVertBuf(layout, len(self.outline))
-        vertices.attr_fill("pos", np.pad(self.outline, ((0, 0), (0, 1))).tolist())
-        batch = gpu.types.GPUBatch(type="LINE_STRIP", buf=vertices)
-        gpu.state.blend_set("ALPHA")
-        shader.bind()
-        shader.uniform_float("viewportSize", (region.width, region.height))
-        for width, colour in ((3.0, (0.0, 0.0, 0.0, 0.6)), (1.5, (1.0, 1.0, 1.0, 1.0))):
-            shader.uniform_float("lineWidth", width)
-            shader.uniform_float("color", colour)
-            batch.draw(shader)
-        gpu.state.blend_set("NONE")
+        for line in self.outlines:
+            if len(line) > 1:
+                _draw_line(region, line)
 
 
-def outline_of(shape: Shape) -> NDArray[np.float32]:
-    """Return the corners (P, 2) of the line that is drawn for a shape, pixels, closed but for strokes."""
+def _draw_line(region: bpy.types.Region, line: NDArray[np.float32]) -> None:
+    """Draw a line (P, 2) over a region, white on black."""
+    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+    layout = shader.format_calc()
+    vertices: Any = gpu.types.GPUVertBuf(layout, len(line))
+    vertices.attr_fill("pos", np.pad(line, ((0, 0), (0, 1))).tolist())
+    batch = gpu.types.GPUBatch(type="LINE_STRIP", buf=vertices)
+    gpu.state.blend_set("ALPHA")
+    shader.bind()
+    shader.uniform_float("viewportSize", (region.width, region.height))
+    for width, colour in ((3.0, (0.0, 0.0, 0.0, 0.6)), (1.5, (1.0, 1.0, 1.0, 1.0))):
+        shader.uniform_float("lineWidth", width)
+        shader.uniform_float("color", colour)
+        batch.draw(shader)
+    gpu.state.blend_set("NONE")
+
+
+def outlines_of(shape: Shape) -> list[NDArray[np.float32]]:
+    """Return the lines (P, 2) that are drawn for a shape, pixels, closed but for strokes."""
     if isinstance(shape, Stroke):
-        return np.array(shape.points, np.float32).reshape(-1, 2)
+        return [np.array(shape.points, np.float32).reshape(-1, 2)]
     if isinstance(shape, Lasso):
-        ring = np.array(shape.outlines[0] if shape.outlines else (), np.float32).reshape(-1, 2)
-        return np.concatenate([ring, ring[:1]])
+        return [np.array([*ring, ring[0]], np.float32) for ring in shape.outlines]
     assert isinstance(shape, (Rectangle, Ellipse))
     if isinstance(shape, Rectangle):
         local = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]) * shape.half
@@ -102,4 +104,4 @@ def outline_of(shape: Shape) -> NDArray[np.float32]:
         turn = np.linspace(0, 2 * np.pi, ROUND + 1)
         local = np.stack([np.cos(turn), np.sin(turn)], axis=1) * shape.radii
     c, s = np.cos(shape.angle), np.sin(shape.angle)
-    return (local @ np.array([[c, s], [-s, c]]) + shape.centre).astype(np.float32)
+    return [(local @ np.array([[c, s], [-s, c]]) + shape.centre).astype(np.float32)]

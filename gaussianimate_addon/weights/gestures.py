@@ -20,12 +20,12 @@ from ..deform_nodes import get_bind
 from ..deformer import deformer, deformer_armature
 from ..point_cloud import BASE as COLOUR
 from .followers import renew_deformer
+from .gesture_path import FEWEST
 from .layers import has_layers, read_layers, restart_layers, write_layers
 from .numbering import bound_objects, number_bones
 
 F64 = NDArray[np.float64]
 SHAPES = ("RECTANGLE", "ELLIPSE", "LASSO", "STROKE")
-FEWEST = {"RECTANGLE": 2, "ELLIPSE": 2, "LASSO": 3, "STROKE": 1}  # points of a shape
 
 
 def rest_matrix(object: bpy.types.Object) -> F64:
@@ -71,7 +71,8 @@ def make_shape(kind: str, points: ArrayLike, radius: float = 50.0, angle: float 
     ----------
     kind : "RECTANGLE" or "ELLIPSE" (two opposite corners of it, or of the box about it, before it is
         turned), "LASSO" (its corners, closed), "STROKE" (its path)
-    points : (P, 2) pixels, y up; of a stroke also (P, 3) with the radius at each point
+    points : (P, 2) pixels, y up; of a stroke also (P, 3) with the radius at each point; of a lasso also a
+        list of outlines, inside being where an odd number of them is
     radius : of a stroke whose points bring none, pixels
     angle : turns rectangles and ellipses counter-clockwise about their centre, radians
 
@@ -81,6 +82,30 @@ def make_shape(kind: str, points: ArrayLike, radius: float = 50.0, angle: float 
     """
     if kind not in SHAPES:
         raise SelectionError(f"Selections have no shape {kind}; there are {', '.join(SHAPES)}")
+    if kind == "LASSO":
+        outlines: Any = points if _is_nested(points) else [points]
+        rings = [_rows(kind, ring) for ring in outlines]
+        return Lasso(tuple(tuple(_pairs(ring)) for ring in rings)).simplified()
+    rows = _rows(kind, points)
+    corners = _pairs(rows)
+    if kind == "STROKE":
+        radii = rows[:, 2] if rows.shape[1] == 3 else np.full(len(rows), radius)
+        return Stroke(tuple(corners), tuple(radii.tolist())).simplified()
+    (ax, ay), (bx, by) = corners[0], corners[-1]
+    made = Rectangle if kind == "RECTANGLE" else Ellipse
+    return made(((ax + bx) / 2, (ay + by) / 2), (abs(bx - ax) / 2, abs(by - ay) / 2), angle)
+
+
+def _is_nested(points: Any) -> bool:
+    """Whether points are lists of outlines."""
+    try:
+        return np.ndim(points[0][0]) > 0
+    except (IndexError, KeyError, TypeError, ValueError):
+        return False
+
+
+def _rows(kind: str, points: ArrayLike) -> F64:
+    """Return points as (P, 2), or (P, 3) with radii; raise SelectionError where they are none."""
     try:
         rows = np.atleast_2d(np.asarray(points, np.float64))
     except (TypeError, ValueError):
@@ -89,15 +114,11 @@ def make_shape(kind: str, points: ArrayLike, radius: float = 50.0, angle: float 
         raise SelectionError("The points of a selection are rows of two numbers, x and y")
     if len(rows) < FEWEST[kind]:
         raise SelectionError(f"A {kind.lower()} needs at least {FEWEST[kind]} points, not {len(rows)}")
-    corners = [tuple(row) for row in rows[:, :2].tolist()]
-    if kind == "LASSO":
-        return Lasso((tuple(corners),)).simplified()
-    if kind == "STROKE":
-        radii = rows[:, 2] if rows.shape[1] == 3 else np.full(len(rows), radius)
-        return Stroke(tuple(corners), tuple(radii.tolist())).simplified()
-    (ax, ay), (bx, by) = corners[0], corners[-1]
-    made = Rectangle if kind == "RECTANGLE" else Ellipse
-    return made(((ax + bx) / 2, (ay + by) / 2), (abs(bx - ax) / 2, abs(by - ay) / 2), angle)
+    return rows
+
+
+def _pairs(rows: F64) -> list[tuple[float, float]]:
+    return [(x, y) for x, y in rows[:, :2].tolist()]
 
 
 def surface_below(

@@ -17,66 +17,101 @@ from gaussianimate.gaussianimate_addon.drawer.atlas import Source, build_atlas
 from gaussianimate.gaussianimate_addon.drawer.draw import Item
 from gaussianimate.gaussianimate_addon.drawer.mask import Mask
 from gaussianimate.gaussianimate_addon.drawer.offscreen import prepare
+from gaussianimate.gaussianimate_addon.weights.gesture_path import GesturePath, TypedNumber
 from gaussianimate.gaussianimate_addon.weights.gesture_settings import gesture_settings
-from gaussianimate.gaussianimate_addon.weights.gesture_view import outline_of
+from gaussianimate.gaussianimate_addon.weights.gesture_view import outlines_of
 from gaussianimate.gaussianimate_addon.weights.gestures import check_rest, make_shape
-from gaussianimate.operators.selection_gesture import DrawsSelection
 from gaussianimate.panels import selection_tools
 
 ops = bpy.ops.gaussianimate
 
 
 def event(kind="MOUSEMOVE", at=(0, 0), value="NOTHING", **keys):
-    given = {"shift": False, "ctrl": False, "pressure": 1.0, "is_tablet": False} | keys
-    return SimpleNamespace(type=kind, value=value, mouse_region_x=at[0], mouse_region_y=at[1], **given)
+    given = {"shift": False, "ctrl": False, "alt": False, "pressure": 1.0, "is_tablet": False} | keys
+    return SimpleNamespace(type=kind, value=value, mouse_x=at[0], mouse_y=at[1], **given)
 
 
-def gesture(shape, **values):
-    made = DrawsSelection()
-    given = {"smoothness": 40.0, "strength": 1.0, "radius": 20.0, "operation": "ADD"} | values
-    made.__dict__.update(shape=shape, _path=[], _typed="", **given)
-    return made
+def path_of(shape, *points):
+    path = GesturePath(shape)
+    for point in points:
+        path.add(*point)
+    return path
 
 
 def test_two_corners_follow_the_mouse():
-    drawn = gesture("RECTANGLE")
-    for at in ((10, 20), (30, 21), (80, 90)):
-        drawn._point(event(at=at))
-    assert drawn._path == [[10, 20], [80, 90]] and drawn._is_drawn()
-    drawn._point(event(at=(80, 20)))
-    assert not drawn._is_drawn(), "no area"
+    path = path_of("RECTANGLE", (10, 20), (30, 21), (80, 90))
+    assert path.points(5) == [[[10, 20], [80, 90]]] and path.is_drawn()
+    path.add(80, 20)
+    assert not path.is_drawn(), "no area"
+    assert path_of("ELLIPSE", (4, 5)).points(5) == [[[4, 5], [4, 5]]], "seen at once"
 
 
 def test_paths_skip_points_side_by_side_and_feel_pressure():
-    drawn = gesture("STROKE")
-    for x, pressure in ((0, 1.0), (1, 1.0), (10, 0.5), (20, 0.0)):
-        drawn._point(event(at=(x, 5), pressure=pressure, is_tablet=True))
-    assert drawn._path == [[0, 5, 20], [10, 5, 10], [20, 5, 1]]
-    lasso = gesture("LASSO")
-    for at in ((0, 0), (50, 0)):
-        lasso._point(event(at=at))
-    assert not lasso._is_drawn()
-    lasso._point(event(at=(50, 50)))
-    assert lasso._is_drawn()
+    path = path_of("STROKE", (0, 5, 1.0), (1, 5, 1.0), (10, 5, 0.5), (20, 5, 0.0))
+    assert path.points(20) == [[[0, 5, 20], [10, 5, 10], [20, 5, 1]]] and path.is_drawn()
+    assert path.points(40)[0][1] == [10, 5, 20], "the radius can change while drawing"
+    lasso = path_of("LASSO", (0, 0), (50, 0))
+    assert not lasso.is_drawn()
+    lasso.add(50, 50)
+    assert lasso.is_drawn()
+    assert not GesturePath("STROKE").is_drawn()
 
 
-def test_wheel_and_digits():
-    drawn = gesture("LASSO")
-    drawn._turn(1, False)
-    assert drawn.smoothness == pytest.approx(46)
-    for _ in range(60):
-        drawn._turn(-1, False)
-    assert drawn.smoothness == 0, "a hard edge can be reached"
-    drawn._turn(1, False)
-    assert drawn.smoothness > 0, "and left"
-    drawn._turn(1, True)
-    assert drawn.strength == 1
-    drawn._turn(-1, True)
-    assert drawn.strength == pytest.approx(0.95)
-    for key, smoothness in (("ONE", 1), ("NUMPAD_2", 12), ("BACK_SPACE", 1), ("A", 1), ("FIVE", 15)):
-        drawn._type(key)
-        assert drawn.smoothness == smoothness
-    assert "15 px" in drawn._hint() and "Esc" in drawn._hint()
+def test_a_lasso_of_several_outlines():
+    path = path_of("LASSO", (0, 0), (90, 0), (90, 90))
+    path.close()
+    assert path.is_drawn() and not path.empty
+    path.add(40, 20)
+    path.add(60, 20)
+    assert len(path.points(1)) == 1, "two points are no outline yet"
+    path.add(60, 40)
+    first, second = path.points(1)
+    assert first == [[0, 0], [90, 0], [90, 90]] and second == [[40, 20], [60, 20], [60, 40]]
+    path.close()
+    path.add(1, 1)
+    path.close()
+    assert path.points(1) == [first, second], "a click is no outline"
+
+
+def test_several_outlines_are_every_other_part():
+    outer, hole = [[0, 0], [90, 0], [90, 90], [0, 90]], [[30, 30], [60, 30], [60, 60], [30, 60]]
+    lasso = make_shape("LASSO", [outer, hole])
+    assert len(lasso.outlines) == 2
+    at = np.array([10.0, 45.0, 100.0])
+    np.testing.assert_array_equal(lasso.distance(at, at, normals=False).value < 0, [True, False, False])
+    assert make_shape("LASSO", [outer]) == make_shape("LASSO", outer)
+    with pytest.raises(SelectionError, match="at least 3 points, not 2"):
+        make_shape("LASSO", [outer, hole[:2]])
+    with pytest.raises(SelectionError, match="rows of two numbers"):
+        make_shape("RECTANGLE", [outer, hole])
+
+
+def test_typed_numbers():
+    numbers = SimpleNamespace(smoothness=40.0, strength=0.5, radius=20.0)
+    typed = TypedNumber(("smoothness", "strength", "radius"))
+
+    def type_all(*keys):
+        return [typed.press(key, numbers) for key in keys]
+
+    for key, smoothness, text in (
+        ("ONE", 1, "1"), ("NUMPAD_2", 12, "12"), ("BACK_SPACE", 1, "1"), ("PERIOD", 1, "1."),
+        ("FIVE", 1.5, "1.5"), ("NUMPAD_PERIOD", 1.5, "1.5"), ("MINUS", 1.5, "1.5"), ("A", 1.5, "1.5"),
+    ):  # fmt: skip
+        typed.press(key, numbers)
+        assert (numbers.smoothness, typed.text) == (smoothness, text)
+    assert type_all("MINUS", "A", "LEFT_SHIFT") == [False] * 3
+    type_all("BACK_SPACE", "BACK_SPACE", "BACK_SPACE")
+    assert numbers.smoothness == 40 and not typed.text, "nothing typed: as before"
+    type_all("BACK_SPACE", "TAB", "PERIOD", "TWO", "FIVE")
+    assert (numbers.smoothness, numbers.strength) == (40, 0.25)
+    type_all("BACK_SPACE", "BACK_SPACE", "BACK_SPACE", "SEVEN")
+    assert numbers.strength == 1, "at most"
+    type_all("TAB", "ZERO")
+    assert numbers.radius == 1, "at least"
+    type_all("EIGHT", *["NINE"] * 20)
+    assert numbers.radius == 1e5 and len(typed.text) == 7
+    type_all("TAB", "COMMA", "PERIOD")
+    assert typed.name == "smoothness" and numbers.smoothness == 0 and typed.text == "."
 
 
 def test_outlines_go_round_the_shapes():
@@ -85,11 +120,13 @@ def test_outlines_go_round_the_shapes():
         Ellipse((100, 50), (40, 20), 0.4),
         Lasso((((0, 0), (90, 10), (40, 80)),)),
     ):
-        line = outline_of(shape)
+        (line,) = outlines_of(shape)
         np.testing.assert_allclose(line[0], line[-1], atol=1e-4)
         x, y = line.astype(float).T
         np.testing.assert_allclose(shape.distance(x, y, normals=False).value, 0, atol=1e-4)
-    assert len(outline_of(Stroke(((0, 0), (5, 5)), (3, 3)))) == 2
+    assert len(outlines_of(Stroke(((0, 0), (5, 5)), (3, 3)))[0]) == 2
+    ring = ((0, 0), (90, 10), (40, 80))
+    assert [len(line) for line in outlines_of(Lasso((ring, ring)))] == [4, 4]
 
 
 def test_shapes_of_gestures():
