@@ -10,6 +10,7 @@ def register() -> None:
     from . import motion_store, properties, retarget_map
     from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
+    from .resampling import settings as resample_settings
     from .secondary import handlers
     from .weights import handlers as weight_handlers
 
@@ -19,6 +20,7 @@ def register() -> None:
     motion_store.register()
     handlers.register()
     weight_handlers.register()
+    resample_settings.register()
     lifecycle.register()
 
 
@@ -29,11 +31,13 @@ def unregister() -> None:
     from . import job, motion_store, properties, retarget_map
     from .drawer import lifecycle
     from .preferences import GaussianimatePreferences
+    from .resampling import settings as resample_settings
     from .secondary import handlers
     from .weights import handlers as weight_handlers
 
     lifecycle.unregister()
     job.stop_all()
+    resample_settings.unregister()
     weight_handlers.unregister()
     handlers.unregister()
     motion_store.unregister()

@@ -190,9 +190,11 @@ def bake_sequence(
 
 
 def pose_steps(
-    context: bpy.types.Context, object: bpy.types.Object, frame_start: int, frame_end: int
+    context: bpy.types.Context, object: bpy.types.Object, frame_start: int, frame_end: int, step: int = 1
 ) -> Generator[tuple[str, float], None, dict[int, Pose]]:
-    """Read the poses of a frame range, yielding ``(stage, fraction)`` before each so that windows can redraw.
+    """Read the poses of every ``step``-th frame of a range.
+
+    Yields ``(stage, fraction)`` before each so that windows can redraw.
 
     The deformer is off meanwhile, as only the bones matter, unless nothing but the deformer lets Blender
     evaluate a hidden armature. Nothing else may change the scene until this
@@ -203,8 +205,9 @@ def pose_steps(
     armature, poses = get_input(modifier, "Armature"), {}
     try:
         modifier.show_viewport = armature is not None and not armature.visible_get()
-        for frame in range(frame_start, frame_end + 1):
-            yield "Reading poses", len(poses) / (frame_end - frame_start + 1)
+        frames = range(frame_start, frame_end + 1, step)
+        for frame in frames:
+            yield "Reading poses", len(poses) / len(frames)
             scene.frame_set(frame)
             poses[frame] = read_pose(context.evaluated_depsgraph_get(), object)
     finally:

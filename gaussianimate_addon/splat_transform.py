@@ -12,6 +12,7 @@ from ..core.deform.transforms import transform_cloud
 from .attributes import splats
 from .capture_frames import transform_frames
 from .point_cloud import point_cloud_to_cloud, write_cloud
+from .resampling.whole import transform_whole
 from .skin_attributes import BASE, SKIN, influence_count, read_skin, write_skin
 from .weights.layers import transform_layers
 
@@ -36,4 +37,5 @@ def transform_shapes(
             turned = replace(skin, gradients=skin.gradients @ inverse)  # a gradient is a row vector
             write_skin(data, turned, kind)
     transform_layers(object, matrix)
+    transform_whole(object, matrix)
     transform_frames(object, rest, matrix)

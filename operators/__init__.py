@@ -18,6 +18,7 @@ def _classes() -> tuple[type, ...]:
     from .redraw_selection_layer import GAUSSIANIMATE_OT_redraw_selection_layer
     from .refit_skeleton import GAUSSIANIMATE_OT_refit_skeleton
     from .render_splats import GAUSSIANIMATE_OT_render_splats
+    from .resample import GAUSSIANIMATE_OT_resample, GAUSSIANIMATE_OT_restore_splats
     from .retarget_action import GAUSSIANIMATE_OT_retarget_action, GAUSSIANIMATE_OT_suggest_bone_map
     from .secondary_motion import GAUSSIANIMATE_OT_set_secondary_motion
     from .selection_layers import (
@@ -26,6 +27,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_toggle_rest,
         GAUSSIANIMATE_OT_view_selection_layer,
     )
+    from .show_bent import GAUSSIANIMATE_OT_hide_bent, GAUSSIANIMATE_OT_show_bent
 
     return (
         GAUSSIANIMATE_OT_import_capture,
@@ -46,6 +48,10 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_bake_partmm,
         GAUSSIANIMATE_OT_suggest_bone_map,
         GAUSSIANIMATE_OT_retarget_action,
+        GAUSSIANIMATE_OT_resample,
+        GAUSSIANIMATE_OT_restore_splats,
+        GAUSSIANIMATE_OT_show_bent,
+        GAUSSIANIMATE_OT_hide_bent,
         GAUSSIANIMATE_OT_apply_transform,
         GAUSSIANIMATE_OT_rebind,
         GAUSSIANIMATE_OT_bake_ply,

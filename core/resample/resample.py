@@ -34,6 +34,7 @@ class ResampleOptions:
     epsilon : largest error of a splat, metres (`criterion.py`); None tries 1, 0.1, 0.01 and 0.001 until
         hardly anything sticks out
     relative : epsilon and min_size are relative to the radius of the cloud
+    unit : length of a metre in the cloud's own space, where that is scaled
     criterion : how the error is found
     lookup : nearest entry of the dictionary, or between entries
     max_depth : a splat is split and its children again at most so often
@@ -44,6 +45,7 @@ class ResampleOptions:
 
     epsilon: float | None = None
     relative: bool = False
+    unit: float = 1.0
     criterion: CriterionName = "hybrid"
     lookup: LookupMode = "nearest"
     max_depth: int = 4
@@ -55,6 +57,10 @@ class ResampleOptions:
         """Raise `RigError` where an option is out of range."""
         if self.epsilon is not None and not self.epsilon > 0:
             raise RigError(f"Epsilon is {self.epsilon:g}, but an error must be above 0 metres.")
+        if not 0 < self.unit < float("inf"):
+            raise RigError(
+                f"A metre cannot be {self.unit:g} long in the cloud's space; use a length above 0."
+            )
         if not 0 <= self.max_depth <= 255:
             raise RigError(f"The depth is {self.max_depth}, but must lie between 0 and 255.")
         if not self.budget >= 1:
@@ -164,7 +170,7 @@ def resample(
     options = options or ResampleOptions()
     options.check()
     _check_fit(cloud, skin)
-    unit = radius(cloud.positions) if options.relative else 1.0
+    unit = radius(cloud.positions) if options.relative else options.unit
     steps = [epsilon * unit for epsilon in (SEARCH if options.epsilon is None else (options.epsilon,))]
     loop = _Loop(
         transforms,
@@ -185,7 +191,8 @@ def resample(
         state, reached = tried, epsilon
         if options.epsilon is None and _artefacts(state) < CLEAN:
             break
-    return _result(state, cloud, reached, int((state.quantiles > reached).sum()))
+    left = int((state.quantiles > reached).sum())
+    return _result(state, cloud, reached if options.relative else reached / options.unit, left)
 
 
 def radius(positions: Floats) -> float:

@@ -1,4 +1,4 @@
-"""What a gesture selects while it is drawn: one value a splat, uploaded as it changes."""
+"""One value a splat over its colours, uploaded as it changes: what a gesture selects, what will be split."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ class Mask:
 
     uid : session number of the object
     values : (N,) float32
+    text : what it says, for panels
     version : differs from mask to mask
     """
 
     uid: int
     values: NDArray[np.float32]
+    text: str = ""
     version: int = field(default_factory=_versions.__next__)
     _texture: gpu.types.GPUTexture | None = field(default=None, repr=False)
     _atlas: int = field(default=0, repr=False)

@@ -64,6 +64,7 @@ class Drawer:
 
     failure : why drawing is off, one sentence
     mask : what a gesture selects while it is drawn
+    overlay : what is shown while there is no mask
     """
 
     def __init__(self) -> None:
@@ -71,6 +72,7 @@ class Drawer:
         self.views: dict[int, View] = {}
         self.failure: str | None = None
         self.mask: Mask | None = None
+        self.overlay: Mask | None = None
         self._told: tuple[object, ...] = ()
 
     @property
@@ -106,7 +108,7 @@ class Drawer:
         """Forget everything about the file."""
         self.scenes.clear()
         self.views.clear()
-        self.mask = None
+        self.mask = self.overlay = None
 
     def tidy(self) -> None:
         """Forget regions and view layers that no window shows any more."""
@@ -158,8 +160,9 @@ class Drawer:
         if has_depth(space):
             overlay: Any = gpu.state.active_framebuffer_get()
             depths = screen.read_depths(overlay, camera.width, camera.height)
-        mask = None if self.mask is None else self.mask.texture(splats.subjects, splats.atlas)
-        version = self.mask.version if self.mask is not None and mask is not None else 0
+        over = self.mask or self.overlay
+        mask = None if over is None else over.texture(splats.subjects, splats.atlas)
+        version = over.version if over is not None and mask is not None else 0
         shown = (view.order.version, version, shading, *_numbers(camera, items, moves))
         if shown != view.shown or not _equal(depths, view.depths):
             _draw_canvas(view, splats.atlas, items, moves, camera, shading, depths, mask)

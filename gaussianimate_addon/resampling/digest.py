@@ -1,0 +1,61 @@
+"""Whether weights are still those that splats were resampled with."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core.selection.layer import LayerStack
+from ..skin_attributes import SKIN, influence_count
+from ..weights.layers import LAYERS
+
+DIGEST = "gaussianimate_resampled"  # custom property of resampled splats: the digest of their weights
+SAMPLES = 64  # splats whose weights are looked at
+
+
+def stored_stack(data: bpy.types.PointCloud) -> LayerStack | None:
+    """Return the layers kept with splats, None where they were never bound for layers."""
+    text = data.get(LAYERS)
+    return _parsed(text) if isinstance(text, str) else None
+
+
+def weights_digest(data: bpy.types.PointCloud) -> str:
+    """Return a short text that changes with the weights: of the layers, and of some splats' own weights.
+
+    Names of bones do not matter. Panels ask at every redraw, so not all splats are looked at.
+    """
+    count, found = len(data.points), hashlib.sha1()
+    text = data.get(LAYERS)
+    if isinstance(text, str):
+        found.update(_layers_digest(text).encode())
+    rows = np.unique(np.linspace(0, count - 1, SAMPLES if count else 0).astype(int))
+    for k in range(influence_count(data, SKIN)):
+        weights: Any = data.attributes[f"{SKIN}:weight_{k}"]
+        bones: Any = data.attributes[f"{SKIN}:index_{k}"]
+        values = [(bones.data[row].value, weights.data[row].value) for row in rows.tolist()]
+        found.update(np.array(values, np.float32).tobytes())
+    return found.hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> LayerStack:
+    return LayerStack.from_json(text)
+
+
+@lru_cache(maxsize=8)
+def _layers_digest(text: str) -> str:
+    stack = _parsed(text)
+    numbers = {bone: str(number) for number, bone in enumerate(stack.bones)}
+    layers = tuple(replace(layer, bone=numbers[layer.bone], name="") for layer in stack.layers)
+    acting = tuple(layer for layer in layers if not layer.muted)
+    return LayerStack(tuple(numbers.values()), acting).to_json()
+
+
+def is_out_of_date(data: bpy.types.PointCloud) -> bool:
+    """Whether the weights of resampled splats changed since."""
+    return DIGEST in data and data[DIGEST] != weights_digest(data)

@@ -1,0 +1,123 @@
+"""Whole splats exchanged for resampled ones, and back."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ...core.errors import RigError
+from ...core.skinning.skin import Skin
+from ..attributes import has_attribute, read_attribute, splats, write_attribute
+from ..bind import POINTS, remember_points
+from ..point_cloud import BASE as COLOUR
+from ..skin_attributes import BASE, SKIN, influence_count, remove_skin, write_skin
+from ..weights.layer_list import fill_list
+from ..weights.layers import LAYERS, has_layers, read_layers
+from .carry import carry_attributes
+from .digest import DIGEST, stored_stack, weights_digest
+from .start import START, start_digest, start_of, whole_skin, whole_start
+from .task import Answer
+from .whole import DEPTH, NOTES, ORIGIN, WHOLE, copy_of, followers, nearest_rows, whole_of
+
+SUFFIX = ".whole"
+
+
+def show_resampled(object: bpy.types.Object, answer: Answer, notes: str) -> None:
+    """Give the object, and those that share its splats, resampled ones; the whole ones are kept.
+
+    Parameters
+    ----------
+    notes : kept with the splats, for panels
+
+    Raises
+    ------
+    RigError : splats or weights changed since they were read
+    """
+    data, found = splats(object), answer.found
+    whole = whole_of(data) or data
+    asked = answer.request.splats
+    if len(whole.points) != len(asked.cloud) or weights_digest(data) != asked.digest:
+        raise RigError(
+            f"The splats or weights of '{object.name}' changed while it was resampled; run it again"
+        )
+    name = data.name
+    new = copy_of(data)
+    carry_attributes(new, data, whole, found.origins, nearest_rows(data))
+    _write_shapes(new, whole, answer)
+    _write_weights(new, answer.skin, answer.base)
+    write_attribute(new, ORIGIN, "INT", found.origins)
+    write_attribute(new, DEPTH, "INT", found.depths)
+    new[WHOLE], new[NOTES] = whole, notes
+    new[DIGEST], new[START] = weights_digest(new), start_digest(start_of(new))
+    if whole == data:
+        whole.name = f"{name}{SUFFIX}"
+    _exchange(data, new, name)
+
+
+def restore_whole(object: bpy.types.Object) -> None:
+    """Put the whole splats back, with their weights as they are now.
+
+    Raises
+    ------
+    RigError : the object was not resampled
+    """
+    data = splats(object)
+    whole, name = whole_of(data), data.name
+    if whole is None:
+        raise RigError(f"'{object.name}' was not resampled; its splats are whole")
+    if whole.users > 1 + whole.use_fake_user:
+        whole = copy_of(whole)  # a copy of the object needs them too
+    if influence_count(data):
+        stack, start = stored_stack(data), whole_start(data)
+        _write_weights(whole, whole_skin(data, start), start if stack is not None and stack.layers else None)
+    if LAYERS in data:
+        whole[LAYERS] = data[LAYERS]
+    elif LAYERS in whole:
+        del whole[LAYERS]
+    materials = list(data.materials)
+    if list(whole.materials) != materials:
+        whole.materials.clear()
+        for material in materials:
+            whole.materials.append(material)
+    _exchange(data, whole, name)
+    if has_layers(object):
+        fill_list(object, read_layers(object))
+
+
+def _write_shapes(new: bpy.types.PointCloud, whole: bpy.types.PointCloud, answer: Answer) -> None:
+    """Write what children do not share with the splat they come from."""
+    cloud, origins = answer.found.cloud, answer.found.origins
+    write_attribute(new, "position", "FLOAT_VECTOR", cloud.positions)
+    write_attribute(new, "scale", "FLOAT_VECTOR", cloud.scales)
+    write_attribute(new, "rotation", "QUATERNION", cloud.rotations)
+    base = read_attribute(whole, COLOUR)[origins]
+    base[:, 3] = cloud.opacities
+    write_attribute(new, COLOUR, new.attributes[COLOUR].data_type, base)
+    if has_attribute(whole, "radius"):
+        sizes = np.median(answer.request.splats.cloud.scales, axis=1)[origins]
+        with np.errstate(all="ignore"):
+            shrunk = np.nan_to_num(np.median(cloud.scales, axis=1) / sizes, nan=1, posinf=1)
+        write_attribute(new, "radius", "FLOAT", read_attribute(whole, "radius")[origins] * shrunk)
+    new.update_tag()
+
+
+def _write_weights(data: bpy.types.PointCloud, skin: Skin, base: Skin | None) -> None:
+    write_skin(data, skin, SKIN)
+    if base is None:
+        remove_skin(data, BASE)
+    else:
+        write_skin(data, base, BASE)
+    data.update_tag()
+
+
+def _exchange(old: bpy.types.PointCloud, new: bpy.types.PointCloud, name: str) -> None:
+    """Let all objects that show one point cloud show another, under its name."""
+    if new.name != name and not old.name.endswith(SUFFIX):
+        old.name = f"{name}.old"  # to make room for the name
+    new.name = name
+    for object in followers(old):
+        object.data = new
+        if POINTS in object:
+            remember_points(object)
+    if not old.users:
+        bpy.data.pointclouds.remove(old)

@@ -1,0 +1,58 @@
+"""The splats that a resampling would split, shown in viewports until it is done or they are hidden."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ..attributes import splats
+from ..drawer.display import DRAWER as DRAWN_HERE
+from ..drawer.display import set_display
+from ..drawer.mask import Mask
+from ..drawer.viewport import DRAWER
+from ..properties import object_notes
+from ..views import redraw_sidebars, redraw_views
+from .task import Answer
+from .whole import origins
+
+
+def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
+    """Show which splats are split, how badly they bend as heat; returns the counts as one line."""
+    if object_notes(object).display != DRAWN_HERE and not bpy.app.background:
+        set_display(object, DRAWN_HERE)
+    text = counts_text(answer, "would be split")
+    values = bent_values(answer)[origins(splats(object))]
+    DRAWER.overlay = Mask(object.session_uid, values, text)
+    redraw_views()
+    return text
+
+
+def hide_overlay() -> None:
+    """Show nothing over the splats any more."""
+    DRAWER.overlay = None
+    redraw_views()
+    redraw_sidebars()
+
+
+def overlay_text(object: bpy.types.Object) -> str | None:
+    """Return what the overlay on an object says, None where there is none."""
+    over = DRAWER.overlay
+    if over is None or over.uid != object.session_uid or len(over.values) != len(splats(object).points):
+        return None
+    return over.text
+
+
+def bent_values(answer: Answer) -> np.ndarray:
+    """Return 0 for whole splats that stay whole, else 0.5 (split once) to 1 (split three times or more)."""
+    found, count = answer.found, len(answer.request.splats.cloud)
+    depths = np.zeros(count, np.float32)
+    np.maximum.at(depths, found.origins, found.depths.astype(np.float32))
+    return np.where(depths > 0, np.minimum(0.25 + 0.25 * depths, 1), 0).astype(np.float32)
+
+
+def counts_text(answer: Answer, verb: str) -> str:
+    """Return "1,234 of 30,000 splats (4 %) would be split, 34,936 after, epsilon 0.01 m"."""
+    before, split, after = answer.counts
+    share = f"{100 * split / before:.0f}" if 100 * split >= before or not split else "< 1"
+    reached = "" if answer.found.epsilon is None else f", epsilon {answer.found.epsilon:.3g} m"
+    return f"{split:,} of {before:,} splats ({share} %) {verb}, {after:,} after{reached}"

@@ -1,0 +1,153 @@
+"""What a resampling starts from, as plain data, and the computation itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.cloud import GaussianCloud
+from ...core.errors import RigError
+from ...core.progress import Progress
+from ...core.selection.skin import SkinField, stack_to_skin
+from ...core.skinning.skin import Skin
+from ..attributes import splats
+from ..bind import bind_is_stale
+from ..point_cloud import point_cloud_to_cloud
+from ..skin_attributes import influence_count
+from ..weights.layers import padded
+from .digest import stored_stack, weights_digest
+from .start import whole_skin, whole_start
+from .whole import whole_of
+
+if TYPE_CHECKING:
+    from ...core.resample.resample import Resampled
+    from ...core.selection.layer import LayerStack
+
+F64 = NDArray[np.floating]
+Mode = Literal["POSE", "ACTION", "LIMITS", "UNIFORM"]
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSplats:
+    """N whole splats at rest with their weights as they are now.
+
+    name : of the object
+    base : the weights that layers start from, None where they start from nothing or there are none
+    stack : the layers, None where there are none
+    metre : length of a metre of the world in the object's space
+    digest : of the weights, to see whether they changed meanwhile
+    """
+
+    name: str
+    cloud: GaussianCloud
+    skin: Skin
+    base: Skin | None
+    stack: LayerStack | None
+    metre: float
+    digest: str
+
+    @property
+    def field(self) -> SkinField | None:
+        """The weights anywhere, None where nothing but the stored ones is known."""
+        if self.stack is None or all(layer.muted for layer in self.stack.layers):
+            return None
+        positions = self.cloud.positions.astype(np.float64)
+        return SkinField(self.stack, self.skin.influences, self.base, positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be resampled.
+
+    transforms : (F, B, 3, 4) of the poses that matter, rest to posed; None splits every splat once
+    epsilon : largest error, metres of the world; 0 finds one
+    budget : most splats, times those there are
+    """
+
+    splats: WholeSplats
+    transforms: F64 | None
+    epsilon: float = 0.0
+    budget: float = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Splats after resampling: what `apply` needs, and figures for reports.
+
+    skin, base : weights of the M splats, and what their layers start from
+    """
+
+    request: Request
+    found: Resampled
+    skin: Skin
+    base: Skin | None
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Splats before, how many of them are split, splats after."""
+        before = len(self.request.splats.cloud)
+        split = np.bincount(self.found.origins, minlength=before) > 1
+        return before, int(split.sum()), len(self.found.cloud)
+
+
+def read_whole(object: bpy.types.Object) -> WholeSplats:
+    """Read what a resampling of a rigged object starts from: its whole splats, where it was resampled before.
+
+    Raises
+    ------
+    RigError : no splats or weights, or they do not fit the rig any more
+    """
+    data = splats(object)
+    if not len(data.points):
+        raise RigError(f"'{object.name}' has no splats to resample")
+    if (stale := bind_is_stale(object)) is not None:
+        raise RigError(stale)
+    whole = whole_of(data)
+    if not influence_count(data):
+        raise RigError(f"'{object.name}' carries no skin weights; build a rig for it or bind it first")
+    stack, start = stored_stack(data), whole_start(data)
+    layered = stack is not None and bool(stack.layers)
+    scale = abs(float(object.matrix_world.to_3x3().determinant())) ** (1 / 3)
+    if scale < 1e-6:
+        raise RigError(f"'{object.name}' is scaled to nothing; give it a scale other than 0")
+    return WholeSplats(
+        object.name,
+        point_cloud_to_cloud(data if whole is None else whole),
+        whole_skin(data, start),
+        start if layered else None,
+        stack if layered else None,
+        1 / scale,
+        weights_digest(data),
+    )
+
+
+def solve(request: Request, progress: Progress) -> Answer:
+    """Resample; touches no Blender data."""
+    from ...core.resample.resample import ResampleOptions, resample, split_all
+
+    whole = request.splats
+    if request.transforms is None:
+        found = split_all(whole.cloud, whole.skin, whole.field)
+    else:
+        options = ResampleOptions(request.epsilon or None, unit=whole.metre, budget=request.budget)
+        found = resample(whole.cloud, whole.skin, request.transforms, options, whole.field, progress=progress)
+    return Answer(request, found, *_weights(whole, found))
+
+
+def _weights(whole: WholeSplats, found: Resampled) -> tuple[Skin, Skin | None]:
+    """Return the weights of the splats and of their base, as layers evaluate them afterwards too."""
+    from ...core.resample.split import split_skin
+    from ...core.resample.weight_fields import StoredField
+
+    base = whole.base
+    if base is not None:
+        field = StoredField(whole.cloud.positions, base)
+        base = split_skin(base, field, found.cloud.positions, found.origins, found.origins)
+    if whole.stack is None:
+        return found.skin, base
+    positions = found.cloud.positions.astype(np.float64)
+    return padded(stack_to_skin(whole.stack, positions, base=base)), base

@@ -1,0 +1,85 @@
+"""Splats that were resampled, and the whole ones they come from.
+
+A resampled PointCloud holds the whole one in a custom property, so that Blender saves, copies and appends it
+along, and frees it with its last user. Two attributes say which whole splat each splat comes from and how
+often that was split.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.deform.transforms import transform_cloud
+from ..attributes import has_attribute, read_attribute, splats
+from ..modifiers import DEFORM, PLAYBACK, find_modifier
+from ..point_cloud import point_cloud_to_cloud, write_cloud
+from ..skin_attributes import BASE, SKIN, influence_count, read_skin, write_skin
+
+WHOLE = "gaussianimate_whole"  # custom property of resampled splats: the whole ones
+NOTES = "gaussianimate_resample_notes"  # custom property: what was done, one sentence a line
+ORIGIN, DEPTH = "resampled:origin", "resampled:depth"
+
+
+def whole_of(data: bpy.types.PointCloud) -> bpy.types.PointCloud | None:
+    """Return the whole splats of resampled ones, None where they are whole themselves."""
+    found: Any = data.get(WHOLE)
+    return found if isinstance(found, bpy.types.PointCloud) and has_attribute(data, ORIGIN) else None
+
+
+def copy_of(data: bpy.types.PointCloud) -> bpy.types.PointCloud:
+    """Return a copy in the file."""
+    return cast(bpy.types.PointCloud, data.copy())
+
+
+def origins(data: bpy.types.PointCloud) -> NDArray[np.int32]:
+    """Return the whole splat (M,) that each splat comes from; its own number where nothing was resampled."""
+    if whole_of(data) is None:
+        return np.arange(len(data.points), dtype=np.int32)
+    return read_attribute(data, ORIGIN)
+
+
+def nearest_rows(data: bpy.types.PointCloud) -> NDArray[np.intp]:
+    """Return for each whole splat the row of the splat nearest to its centre, -1 where all were deleted."""
+    whole = whole_of(data)
+    if whole is None:
+        return np.arange(len(data.points))
+    rows, count = origins(data), len(whole.points)
+    known = np.flatnonzero((rows >= 0) & (rows < count))
+    away = read_attribute(data, "position")[known] - read_attribute(whole, "position")[rows[known]]
+    farthest_first = np.argsort(-(away**2).sum(axis=1), kind="stable")
+    found = np.full(count, -1, np.intp)
+    found[rows[known][farthest_first]] = known[farthest_first]  # the last one written stays
+    return found
+
+
+def followers(data: bpy.types.PointCloud) -> list[bpy.types.Object]:
+    """Return the objects of this file that show these splats, but for captures that play their frames."""
+    return [
+        object
+        for object in bpy.data.objects
+        if object.type == "POINTCLOUD"
+        and object.data == data
+        and object.library is None
+        and not (find_modifier(object, PLAYBACK) is not None and find_modifier(object, DEFORM) is None)
+    ]
+
+
+def transform_whole(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:
+    """After resampled splats were moved by ``matrix`` (4, 4): let the whole ones follow."""
+    data = splats(object)
+    whole = whole_of(data)
+    if whole is None:
+        return
+    if whole.users > 1 + whole.use_fake_user:
+        whole = data[WHOLE] = copy_of(whole)
+    write_cloud(whole, transform_cloud(point_cloud_to_cloud(whole), matrix))
+    inverse = np.linalg.inv(matrix[:3, :3]).astype(np.float32)
+    for kind in (SKIN, BASE):
+        if influence_count(whole, kind):
+            skin = read_skin(whole, kind)
+            write_skin(whole, replace(skin, gradients=skin.gradients @ inverse), kind)
