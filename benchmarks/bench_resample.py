@@ -23,6 +23,11 @@ from gaussianimate.core.resample.criterion import affine_errors
 from gaussianimate.core.resample.dictionary import load_dictionary
 from gaussianimate.core.resample.resample import ResampleOptions, resample, split_all
 from gaussianimate.core.rotations import axis_angle_to_quaternion, matrix_to_quaternion, quaternion_to_matrix
+from gaussianimate.core.selection.feather import Feather
+from gaussianimate.core.selection.layer import LayerStack, SelectionLayer
+from gaussianimate.core.selection.shapes import Ellipse, Rectangle
+from gaussianimate.core.selection.skin import SkinField, stack_to_skin
+from gaussianimate.core.selection.viewpoint import Viewpoint
 from gaussianimate.core.skinning.skin import Skin
 
 BONES = 12
@@ -92,6 +97,21 @@ def bent_pose(bend: float, twist: float) -> np.ndarray:
     return np.stack(poses)
 
 
+def drawn() -> SkinField:
+    """Return weights much like those of the tube, of layers: a rectangle and an ellipse for each bone."""
+    camera = Camera.perspective((1, -3.2, 0.3), (1, 0, 0), (0, 0, 1), 0.7, 1600, 1000, 0.1, 100)
+    view = Viewpoint(camera.view, camera.projection, (0, 0, 1600, 1000))  # type: ignore[arg-type]
+    ends = view.project(np.linspace((0, 0, 0), (LENGTH, 0, 0), BONES + 1)).x
+    names = tuple(f"bone {k}" for k in range(BONES))
+    layers = []
+    for name, left, right in zip(names, ends[:-1], ends[1:], strict=True):
+        about = ((left + right) / 2, 500)
+        shapes = (Rectangle.from_corners((left, 200), (right, 800)), Ellipse(about, (30, 100), 0.1))
+        for shape, width, strength in zip(shapes, (60, 40), (1, 0.3), strict=True):
+            layers.append(SelectionLayer(name, view, shape, Feather(width), strength, "add"))
+    return SkinField(LayerStack(names, tuple(layers)))
+
+
 def picture_change(path: str, views: int = 20, size: int = 512) -> None:
     """Print the PSNR between pictures of a cloud and of the same with every splat split."""
     cloud, _ = read_cloud(path)
@@ -142,12 +162,14 @@ def main() -> None:
         return picture_change(options.cloud)
     load_dictionary()
     cloud, skin, field, pose = scene(options.splats)
-    chosen = ResampleOptions(epsilon=options.epsilon)
+    chosen, layers = ResampleOptions(epsilon=options.epsilon), drawn()
+    skin_drawn = stack_to_skin(layers.stack, cloud.positions)
     found = resample(cloud, skin, pose, chosen)
     print(f"{len(cloud)} splats, epsilon {options.epsilon:g} m: {len(found.cloud)} after {found.passes}")
     tasks = {
         "adaptive, stored weights": lambda: resample(cloud, skin, pose, chosen),
         "adaptive, weights as a field": lambda: resample(cloud, skin, pose, chosen, field),
+        "adaptive, 24 selection layers": lambda: resample(cloud, skin_drawn, pose, chosen, layers),
         "uniform": lambda: split_all(cloud, skin),
         "a copy of what uniform makes": lambda: cloud.take(np.repeat(np.arange(len(cloud)), 5)),
     }
