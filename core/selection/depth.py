@@ -16,8 +16,6 @@ from .viewpoint import Projected, Viewpoint
 
 Floats = NDArray[np.floating]
 Box = tuple[float, float, float, float]
-MOST_CELLS = 96 * 96
-SPLATS_PER_CELL = 8
 
 
 @dataclass(frozen=True)
@@ -53,38 +51,64 @@ class FrontSurface:
         """(rows, columns) depths."""
         return np.frombuffer(self.data, dtype="<f4").reshape(self.shape)
 
-    def surface(self, x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the depth (N,) of the surface at pixels, and its derivatives by x and y.
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.float32], int]:
+        """The depths with a rim of two cells, one row after the other, and the length of a row."""
+        padded = np.pad(self.depths, 2, mode="edge")
+        return padded.ravel(), padded.shape[1]
+
+    def surface(
+        self, x: Floats, y: Floats, slopes: bool = True
+    ) -> tuple[Floats, Floats | None, Floats | None]:
+        """Return the depth (N,) of the surface at pixels, and where asked for its derivatives by x and y.
 
         Beyond the picture the depths of its rim go on.
         """
-        columns, by_x = _spline(x, self.box[0], self.box[2], self.shape[1])
-        rows, by_y = _spline(y, self.box[1], self.box[3], self.shape[0])
-        depth, slope_x, slope_y = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
-        for row, along_y, rise_y in zip(*rows, by_y, strict=True):
-            for column, along_x, rise_x in zip(*columns, by_x, strict=True):
-                value = self.depths[row, column].astype(x.dtype)
-                depth += value * along_x * along_y
-                slope_x += value * rise_x * along_y
-                slope_y += value * along_x * rise_y
+        table, length = self._table
+        column, along_x, rise_x = _spline(x, self.box[0], self.box[2], self.shape[1], slopes)
+        cell, along_y, rise_y = _spline(y, self.box[1], self.box[3], self.shape[0], slopes)
+        cell *= length
+        cell += column
+        depth = np.zeros_like(x)
+        slope_x, slope_y = (np.zeros_like(x), np.zeros_like(x)) if slopes else (None, None)
+        for k in range(3):
+            values = [table.take(cell + (k * length + step)).astype(x.dtype, copy=False) for step in range(3)]
+            line = sum(value * weight for value, weight in zip(values, along_x, strict=True))
+            depth += line * along_y[k]
+            if slope_x is not None and slope_y is not None:
+                slope_y += line * rise_y[k]
+                slope_x += sum(v * rise for v, rise in zip(values, rise_x, strict=True)) * along_y[k]
         return depth, slope_x, slope_y
 
     def fade(
         self, view: Viewpoint, points: Floats, at: Projected, slopes: bool
-    ) -> tuple[Floats, Floats | None]:
-        """Return the fade (N,) at points, and where asked for its gradient (3, N) in object space."""
-        depth, slope_x, slope_y = self.surface(at.x, at.y)
-        behind = view.depth(points).astype(depth.dtype) - depth - self.thickness
+    ) -> tuple[Floats, NDArray[np.intp], Floats | None]:
+        """Return how far points are in front.
+
+        Returns
+        -------
+        value : (N,) the fade
+        rows : (R,) ascending, the points where it has a slope
+        slope : (3, R) its gradient there in object space; None where it was not asked for
+        """
+        depth = view.depth(points).astype(at.x.dtype, copy=False)
+        t = depth - self.surface(at.x, at.y, slopes=False)[0]
+        t -= self.thickness
         if self.falloff == 0:
-            flat = np.zeros((3, len(depth)), depth.dtype) if slopes else None
-            return (behind <= 0).astype(depth.dtype), flat
-        t = np.clip(behind / self.falloff, 0, 1)
+            return (t <= 0).astype(t.dtype), np.zeros(0, np.intp), np.zeros((3, 0), t.dtype)
+        t *= 1 / self.falloff
+        np.clip(t, 0, 1, out=t)
         value = 1 - t * t * (3 - 2 * t)
+        rows = np.flatnonzero((t > 0) & (t < 1))
         if not slopes:
-            return value, None
+            return value, rows, None
+        at, t = at.take(rows), t.take(rows)
+        _, slope_x, slope_y = self.surface(at.x, at.y)
+        assert slope_x is not None and slope_y is not None
         rate = t * (1 - t) * (-6 / self.falloff)
         gradient = view.pull_back(at, -rate * slope_x, -rate * slope_y)
-        return value, gradient + np.outer(view.depth_gradient, rate).astype(rate.dtype)
+        gradient += np.outer(view.depth_gradient, rate)
+        return value, rows, gradient
 
     def mirrored(self, x: float) -> FrontSurface:
         """Return the picture flipped about a vertical line."""
@@ -116,101 +140,19 @@ class FrontSurface:
         return cls(tuple(data["box"]), tuple(data["shape"]), depths, data["thickness"], data["falloff"])
 
 
-def front_surface(
-    view: Viewpoint,
-    points: Floats,
-    box: Box,
-    opacities: Floats | None = None,
-    scales: Floats | None = None,
-    thickness: float | None = None,
-    falloff: float | None = None,
-) -> FrontSurface | None:
-    """Take the depth picture of splats under a gesture.
-
-    The depth of a cell is that at which half of the light is gone (median depth, as splat renderers take
-    it); cells that stay see-through take that of their neighbours, so that neither stray splats nor gaps
-    between splats make holes.
-
-    Parameters
-    ----------
-    points : (N, 3) positions in object space
-    box : least x, y and largest x, y, pixels; that of the shape with its feather
-    opacities, scales : (N,) and (N, 3) of the splats; without them every point hides what is behind it
-    thickness, falloff : units of camera space; None takes two cells of the picture
-
-    Returns
-    -------
-    None where no splat lies in the box
-    """
-    at = view.project(points)
-    inside = (at.x >= box[0]) & (at.x <= box[2]) & (at.y >= box[1]) & (at.y <= box[3])
-    rows = np.flatnonzero(inside)
-    size = (box[2] - box[0], box[3] - box[1])
-    if not len(rows) or min(size) <= 0:
-        return None
-    cell = np.sqrt(size[0] * size[1] / np.clip(len(rows) / SPLATS_PER_CELL, 1, MOST_CELLS))
-    shape = (min(int(np.ceil(size[1] / cell)), 1024), min(int(np.ceil(size[0] / cell)), 1024))
-    pixels = 0.5 * abs(view.projection[0][0]) * view.window[2] / at.w[rows]  # a unit of camera space
-    hidden = np.full(len(rows), 1.0)
-    if opacities is not None and scales is not None:
-        wide = np.sort(scales[rows].astype(np.float64), axis=1)[:, 1:].prod(axis=1) * pixels**2
-        hidden = opacities[rows] * np.minimum(2 * np.pi * wide / cell**2, 1)
-    row = np.minimum((at.y[rows] - box[1]) / size[1] * shape[0], shape[0] - 1).astype(int)
-    column = np.minimum((at.x[rows] - box[0]) / size[0] * shape[1], shape[1] - 1).astype(int)
-    depth = view.depth(np.asarray(points, dtype=np.float64)[rows])
-    picture = _median_depths(row * shape[1] + column, depth, hidden, shape)
-    if not np.isfinite(picture).any():
-        picture = _median_depths(row * shape[1] + column, depth, np.ones(len(rows)), shape)
-    reach = 2 * float(cell / np.median(pixels))
-    return FrontSurface(
-        box,
-        shape,
-        _filled(_least_around(picture)).astype("<f4").tobytes(),
-        reach if thickness is None else thickness,
-        reach if falloff is None else falloff,
-    )
-
-
 def _spline(
-    x: Floats, low: float, high: float, count: int
-) -> tuple[tuple[tuple[NDArray[np.intp], ...], tuple[Floats, ...]], tuple[Floats, ...]]:
-    """Return three cells (N,) about each coordinate, their B-spline weights, and the weights' derivatives."""
+    x: Floats, low: float, high: float, count: int, slopes: bool
+) -> tuple[NDArray[np.intp], list[Floats], list[Floats]]:
+    """Return the first of three cells (N,) about each coordinate, in a row with a rim of two, their B-spline
+    weights, and where asked for the weights' derivatives."""
     scale = x.dtype.type(count / (high - low))
-    t = (x - x.dtype.type(low)) * scale - x.dtype.type(0.5)
+    t = x - x.dtype.type(low)
+    t *= scale
+    t -= x.dtype.type(0.5)
     middle = np.rint(t)
-    d = t - middle
-    cells = tuple(np.clip(middle + k, 0, count - 1).astype(np.intp) for k in (-1, 0, 1))
-    weights = (0.5 * (0.5 - d) ** 2, 0.75 - d * d, 0.5 * (0.5 + d) ** 2)
-    return (cells, weights), ((d - 0.5) * scale, -2 * d * scale, (d + 0.5) * scale)
-
-
-def _median_depths(
-    cell: NDArray[np.integer], depth: Floats, hidden: Floats, shape: tuple[int, int]
-) -> NDArray[np.float64]:
-    """Return for each cell the depth behind which less than half of the light comes from; else inf."""
-    order = np.lexsort((depth, cell))
-    cell, depth = cell[order], depth[order]
-    passed = np.cumsum(-np.log(np.maximum(1 - hidden[order], 1e-9)))
-    first = np.flatnonzero(np.diff(cell, prepend=-1))
-    before = np.concatenate([[0.0], passed])[first]
-    passed -= np.repeat(before, np.diff(first, append=len(cell)))
-    dark = np.flatnonzero(passed >= np.log(2) - 1e-9)
-    picture = np.full(shape[0] * shape[1], np.inf)
-    picture[cell[dark][::-1]] = depth[dark][::-1]  # the first one is written last
-    return picture.reshape(shape)
-
-
-def _least_around(picture: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least of each cell and its eight neighbours."""
-    for axis in (0, 1):
-        padded = np.pad(picture, [(1, 1) if k == axis else (0, 0) for k in (0, 1)], constant_values=np.inf)
-        parts = [np.take(padded, np.arange(picture.shape[axis]) + k, axis=axis) for k in (0, 1, 2)]
-        picture = np.minimum(np.minimum(parts[0], parts[1]), parts[2])
-    return picture
-
-
-def _filled(picture: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Let cells that are not finite take the least of their neighbours until there are none left."""
-    while not np.isfinite(picture).all():
-        picture = np.where(np.isfinite(picture), picture, _least_around(picture))
-    return picture
+    t -= middle
+    cell = np.clip(middle, -1, count, out=middle).astype(np.intp)
+    cell += 1
+    before, after = 0.5 - t, 0.5 + t
+    weights: list[Floats] = [0.5 * before * before, 0.75 - t * t, 0.5 * after * after]
+    return cell, weights, [-before * scale, -2 * t * scale, after * scale] if slopes else []

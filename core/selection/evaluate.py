@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .band import FULL, PARTLY, Band
+from .band import FULL, NONE, PARTLY, Band
 from .compose import Selected, compose
 from .layer import LayerStack, SelectionLayer
 from .viewpoint import Projected, Viewpoint
@@ -30,11 +30,25 @@ class LayerField:
         if self.band.empty:
             return Selected(np.zeros_like(at.x), np.zeros(0, dtype=np.intp), None)
         state, cell = self.band.sort(at.x, at.y)
+        if self.layer.front is None:
+            return self._select(state, cell, at, gradients)
+        front, rows = self.layer.front, np.flatnonzero(state != NONE)
+        value, fading, by_depth = front.fade(self.layer.viewpoint, points[rows], at.take(rows), gradients)
+        state[rows[value == 0]] = NONE  # what is hidden need not be measured
+        selected = self._select(state, cell, at, gradients)
+        if by_depth is None or selected.slope is None:
+            selected.fade[rows] *= value
+            return selected
+        return _product(selected, rows, value, fading, by_depth)
+
+    def _select(
+        self, state: NDArray[np.uint8], cell: NDArray[np.int32], at: Projected, gradients: bool
+    ) -> Selected:
+        """Evaluate through everything, in points that are selected not, wholly or partly."""
         fade = (state == FULL).astype(at.x.dtype)
         rows = np.flatnonzero(state == PARTLY)
         fade[rows], slope = self._measure(at.take(rows), cell.take(rows), gradients)
-        selected = Selected(fade, rows, slope)
-        return selected if self.layer.front is None else self._keep_to_front(selected, points, at, gradients)
+        return Selected(fade, rows, slope)
 
     def _measure(
         self, at: Projected, cell: NDArray[np.int32], gradients: bool
@@ -47,21 +61,30 @@ class LayerField:
         fade, rate = layer.feather.value_and_slope(distance.value)
         return fade, layer.viewpoint.pull_back(at, rate * distance.x, rate * distance.y)
 
-    def _keep_to_front(self, selected: Selected, points: Floats, at: Projected, gradients: bool) -> Selected:
-        """Multiply by the fade in depth."""
-        front, (fade, partly, slope) = self.layer.front, selected
-        assert front is not None
-        rows = np.flatnonzero(fade > 0)
-        value, by_depth = front.fade(self.layer.viewpoint, points[rows], at.take(rows), gradients)
-        if by_depth is None:
-            fade[rows] *= value
-            return Selected(fade, rows, None)
-        total = np.zeros((3, len(fade)), fade.dtype)
-        if slope is not None:
-            total[:, partly] = slope
-        total = total[:, rows] * value + by_depth * fade[rows]
-        fade[rows] *= value
-        return Selected(fade, rows, total)
+
+def _product(
+    selected: Selected,
+    rows: NDArray[np.intp],
+    value: Floats,
+    fading: NDArray[np.intp],
+    by_depth: Floats,
+) -> Selected:
+    """Multiply what is selected by values that points ``rows`` have, with slopes at ``rows[fading]``."""
+    fade, partly, slope = selected
+    assert slope is not None
+    others, values = rows[fading], np.zeros_like(fade)
+    values[rows] = value
+    place = np.zeros(len(fade), np.intp)
+    place[partly] = place[others] = 1
+    together = np.flatnonzero(place)
+    place[together] = np.arange(len(together))
+    total = np.zeros((3, len(together)), fade.dtype)
+    first, second = slope * values.take(partly), by_depth * fade.take(others)
+    at_first, at_second = place.take(partly), place.take(others)
+    for sums, one, other in zip(total, first, second, strict=True):
+        sums[at_first] = one
+        sums[at_second] += other
+    return Selected(fade * values, together, total)
 
 
 class StackField:

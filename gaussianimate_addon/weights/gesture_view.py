@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import bpy
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.selection.depth import FrontSurface
+from ...core.selection.depth_picture import DepthPicture
 from ...core.selection.layer import SelectionLayer
 from ...core.selection.preview import Preview
 from ...core.selection.shapes import Ellipse, Lasso, Rectangle, Shape, Stroke
@@ -18,11 +18,10 @@ from ...core.selection.viewpoint import Viewpoint
 from ..attributes import read_attribute, splats
 from ..drawer.mask import Mask
 from ..drawer.viewport import DRAWER
-from .gestures import surface_below
+from .gestures import depth_picture, surface_under
 from .pixel_map import SAME, PixelMap
 
 ROUND = 64  # corners of an ellipse's outline
-PATIENCE = 4.0  # the surface is looked for anew after this many times what that took
 
 
 class GestureView:
@@ -35,8 +34,7 @@ class GestureView:
         self.uid, self.viewpoint, self.pixels = object.session_uid, view, pixels
         self.preview = Preview(view, read_attribute(splats(object), "position"))
         self.outlines: list[NDArray[np.float32]] = []
-        self._front: FrontSurface | None = None
-        self._next_look = 0.0
+        self._depths: DepthPicture | None = None
         self._region = 0
         self._handle: Any = None
 
@@ -53,12 +51,10 @@ class GestureView:
             self._handle = None
 
     def front(self, object: bpy.types.Object, layer: SelectionLayer) -> FrontSurface | None:
-        """Return the surface under the gesture, as of a moment ago where there are many splats."""
-        now = time.monotonic()
-        if self._front is None or now >= self._next_look:
-            self._front = surface_below(object, self.viewpoint, layer.shape, layer.feather)
-            self._next_look = time.monotonic() + PATIENCE * (time.monotonic() - now)
-        return self._front
+        """Return the surface under the gesture; depths are taken once, splats stay where they are."""
+        if self._depths is None:
+            self._depths = depth_picture(object, self.preview)
+        return surface_under(self._depths, layer.shape, layer.feather)
 
     def show(self, layer: SelectionLayer) -> None:
         """Show what a layer selects."""

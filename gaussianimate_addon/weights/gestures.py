@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import SelectionError
-from ...core.selection.depth import FrontSurface, front_surface
+from ...core.selection.depth import FrontSurface
+from ...core.selection.depth_picture import DepthPicture
 from ...core.selection.feather import Feather
 from ...core.selection.layer import SelectionLayer
+from ...core.selection.preview import Preview
 from ...core.selection.shapes import Ellipse, Lasso, Rectangle, Shape, Stroke
 from ...core.selection.viewpoint import Viewpoint
 from ..armature import SKIN_BONE, indexed_bones
@@ -125,14 +127,23 @@ def surface_below(
     object: bpy.types.Object, view: Viewpoint, shape: Shape, feather: Feather
 ) -> FrontSurface | None:
     """Return the surface of the splats seen first under a shape, None where there are no splats."""
+    picture = depth_picture(object, Preview(view, read_attribute(splats(object), "position")))
+    return surface_under(picture, shape, feather)
+
+
+def depth_picture(object: bpy.types.Object, seen: Preview) -> DepthPicture:
+    """Return the depths of an object's splats, which are seen in a view."""
+    data = splats(object)
+    return DepthPicture(seen, read_attribute(data, COLOUR)[:, 3], read_attribute(data, "scale"))
+
+
+def surface_under(picture: DepthPicture, shape: Shape, feather: Feather) -> FrontSurface | None:
+    """Return the surface under a shape with its feather, None where there are no splats."""
     bounds = shape.bounds
     if bounds is None:
         return None
-    data, grown = splats(object), max(feather.none, 0) + 1
-    box = (bounds[0] - grown, bounds[1] - grown, bounds[2] + grown, bounds[3] + grown)
-    positions = read_attribute(data, "position")
-    opacities = read_attribute(data, COLOUR)[:, 3]
-    return front_surface(view, positions, box, opacities, read_attribute(data, "scale"))
+    grown = max(feather.none, 0) + 1
+    return picture.surface((bounds[0] - grown, bounds[1] - grown, bounds[2] + grown, bounds[3] + grown))
 
 
 def layer_bone(object: bpy.types.Object, name: str) -> str:
@@ -187,7 +198,7 @@ def check_rest(object: bpy.types.Object) -> None:
     data = cast(bpy.types.Armature, armature.data)
     if data.pose_position == "POSE" and any(not _is_identity(bone) for bone in armature.pose.bones):
         raise SelectionError(
-            f"Weights are drawn on the rest pose; set '{armature.name}' to Rest Position first"
+            f"Weights are drawn on the rest pose; set '{armature.name}' to Rest Position or clear its pose"
         )
 
 

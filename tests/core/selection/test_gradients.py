@@ -5,7 +5,7 @@ import pytest
 
 from gaussianimate.core.render.camera import Camera
 from gaussianimate.core.selection.compose import compose
-from gaussianimate.core.selection.depth import front_surface
+from gaussianimate.core.selection.depth_picture import front_surface
 from gaussianimate.core.selection.evaluate import evaluate_stack, evaluate_weights
 from gaussianimate.core.selection.feather import Feather
 from gaussianimate.core.selection.layer import LayerStack, SelectionLayer

@@ -8,7 +8,8 @@ import pytest
 from gaussianimate.core.errors import SelectionError
 from gaussianimate.core.render.camera import Camera
 from gaussianimate.core.selection.band import FULL, NONE, PARTLY, Band
-from gaussianimate.core.selection.depth import FrontSurface, front_surface
+from gaussianimate.core.selection.depth import FrontSurface
+from gaussianimate.core.selection.depth_picture import front_surface
 from gaussianimate.core.selection.evaluate import evaluate_stack, evaluate_weights
 from gaussianimate.core.selection.feather import Feather
 from gaussianimate.core.selection.layer import LayerStack, SelectionLayer

@@ -1,0 +1,272 @@
+"""How deep the splats of a view lie that are seen first: taken once a view, cut out for each gesture.
+
+The cells of the picture do not depend on the gesture, so that what is cut out for a gesture while it is drawn
+is what is cut out for it when it is done.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .depth import Box, FrontSurface
+from .evaluate import in_chunks
+from .preview import Preview
+from .viewpoint import Floats, Viewpoint
+
+MOST_CELLS = 96 * 96  # of what is cut out
+LONGEST = 1024  # cells along a side of that
+SPLATS_PER_CELL = 8
+REACH = 1 << 14  # finest cells to each side of the window's corner; splats beyond hide nothing
+SMALLEST = 0.25  # pixels
+HALF_DARK = np.log(2) - 1e-9
+
+
+class Cells(NamedTuple):
+    """The cells with splats in them.
+
+    column, row : (C,) int32, from the window's lower left corner
+    median : (C,) float32 depth at which half of the light is gone; inf where the splats stay see-through
+    first : (C,) float32 depth of the first splat
+    """
+
+    column: NDArray[np.int32]
+    row: NDArray[np.int32]
+    median: NDArray[np.float32]
+    first: NDArray[np.float32]
+
+
+class DepthPicture:
+    """The depths of splats in one view.
+
+    Cells are squares with about 8 splats each. Gestures too large for that take cells of twice, four times,
+    ... the size, whose depth is the median of those of the smaller ones.
+
+    Parameters
+    ----------
+    seen : the splats in the view
+    opacities, scales : (N,) and (N, 3) of the splats; without them every splat hides what is behind it
+    """
+
+    def __init__(self, seen: Preview, opacities: Floats | None = None, scales: Floats | None = None) -> None:
+        self.view = seen.viewpoint
+        self.cell = _cell_size(seen)
+        self._levels = {0: _finest(*self._sort_in(seen, opacities, scales))}
+
+    def _sort_in(
+        self, seen: Preview, opacities: Floats | None, scales: Floats | None
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+        """Return for the splats near the window a key of cell and depth, and how many times they darken
+        what is behind them by a factor e."""
+        n = len(seen.points)
+        keys, darkness = np.empty(n, np.uint64), np.empty(n, np.float32)
+
+        def work(rows: slice) -> None:
+            points, x, y = seen.points[rows], seen.at.x[rows], seen.at.y[rows]
+            column, inside = self._cells_along(x, 0)
+            row, in_row = self._cells_along(y, 1)
+            inside &= in_row
+            keys[rows] = (row * (2 * REACH) + column).astype(np.uint64) << np.uint64(32)
+            keys[rows] |= _sortable(_depths(self.view, points))
+            keys[rows][~inside] = np.iinfo(np.uint64).max
+            hidden = None
+            if opacities is not None and scales is not None:
+                hidden = opacities[rows] * self._covered(scales[rows], seen.at.w[rows])
+            darkness[rows] = _darkness(hidden)
+
+        in_chunks(n, work, seen.threads)
+        return keys, darkness
+
+    def _cells_along(self, x: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return columns or rows from 0 to 2 REACH, and which of them the picture has."""
+        t = np.floor((x - np.float32(self.view.window[axis])) * np.float32(1 / self.cell))
+        inside = (t >= -REACH) & (t < REACH)
+        return np.where(inside, t, 0).astype(np.int64) + REACH, inside
+
+    def _covered(self, scales: Floats, w: NDArray[np.float32]) -> Floats:
+        """Return the share of a cell that splats cover, seen along their smallest axis."""
+        a, b, c = scales.T
+        wide = np.maximum(np.maximum(a * b, b * c), a * c)
+        pixels = np.float32(_focal(self.view)) / w
+        return np.minimum(wide * pixels * pixels * np.float32(2 * np.pi / self.cell**2), 1)
+
+    def surface(
+        self, box: Box, thickness: float | None = None, falloff: float | None = None
+    ) -> FrontSurface | None:
+        """Cut out the surface under a gesture.
+
+        Cells that stay see-through take the depth of their neighbours, so that neither stray splats nor gaps
+        between splats make holes.
+
+        Parameters
+        ----------
+        box : least x, y and largest x, y, pixels; that of the shape with its feather
+        thickness, falloff : units of camera space; None takes two cells
+
+        Returns
+        -------
+        None where no splat lies under the box, which grows to whole cells
+        """
+        if box[2] <= box[0] or box[3] <= box[1]:
+            return None
+        level = 0
+        while not _fits(*(self._span(box, axis, level) for axis in (0, 1))):
+            level += 1
+        columns, rows = self._span(box, 0, level), self._span(box, 1, level)
+        cells = self._level(level)
+        kept = np.flatnonzero(
+            (cells.column >= columns.start)
+            & (cells.column < columns.stop)
+            & (cells.row >= rows.start)
+            & (cells.row < rows.stop)
+        )
+        if not len(kept):
+            return None
+        depth = cells.median[kept] if np.isfinite(cells.median[kept]).any() else cells.first[kept]
+        picture = np.full((len(rows), len(columns)), np.inf, np.float32)
+        picture[cells.row[kept] - rows.start, cells.column[kept] - columns.start] = depth
+        size, (left, bottom) = self.cell * 2**level, self.view.window[:2]
+        reach = 2 * size / _pixels(self.view, float(np.median(depth[np.isfinite(depth)])))
+        return FrontSurface(
+            (
+                left + columns.start * size,
+                bottom + rows.start * size,
+                left + columns.stop * size,
+                bottom + rows.stop * size,
+            ),
+            picture.shape,  # type: ignore[arg-type]
+            filled(least_around(picture)).astype("<f4").tobytes(),
+            reach if thickness is None else thickness,
+            reach if falloff is None else falloff,
+        )
+
+    def _span(self, box: Box, axis: int, level: int) -> range:
+        """Return the columns or rows that a box meets."""
+        size, start = self.cell * 2**level, self.view.window[axis]
+        low, high = (box[axis] - start) / size, (box[axis + 2] - start) / size
+        return range(int(np.floor(low)), int(np.floor(high)) + 1)
+
+    def _level(self, level: int) -> Cells:
+        if level not in self._levels:
+            self._levels[level] = _coarser(self._levels[0], level)
+        return self._levels[level]
+
+
+def front_surface(
+    view: Viewpoint,
+    points: Floats,
+    box: Box,
+    opacities: Floats | None = None,
+    scales: Floats | None = None,
+    thickness: float | None = None,
+    falloff: float | None = None,
+) -> FrontSurface | None:
+    """Take the surface of splats under one gesture; see `DepthPicture` for the parameters, and for many."""
+    picture = DepthPicture(Preview(view, points), opacities, scales)
+    return picture.surface(box, thickness, falloff)
+
+
+def _cell_size(seen: Preview) -> float:
+    """Return the side, pixels, of cells that hold the wanted number of splats where there are any."""
+    left, bottom, width, height = seen.viewpoint.window
+    at, coarse = seen.at, np.sqrt(width * height) / 64
+    inside = (at.x >= left) & (at.x < left + width) & (at.y >= bottom) & (at.y < bottom + height)
+    count = np.count_nonzero(inside)
+    if not count:
+        return max(coarse, SMALLEST)
+    column, row = ((at.x[inside] - left) / coarse).astype(int), ((at.y[inside] - bottom) / coarse).astype(int)
+    occupied = np.count_nonzero(np.bincount(row * (int(width / coarse) + 1) + column))
+    return max(float(np.sqrt(occupied * SPLATS_PER_CELL / count)) * coarse, SMALLEST)
+
+
+def _depths(view: Viewpoint, points: Floats) -> NDArray[np.float32]:
+    """Return depths in single precision, relative to the first point as for pixels."""
+    with np.errstate(all="ignore"):  # points that are not finite are in no cell
+        if not len(points) or not np.isfinite(points[0]).all():
+            return view.depth(points).astype(np.float32)
+        depth = (points - points[0]).astype(np.float32) @ view.depth_gradient.astype(np.float32)
+        return depth + np.float32(view.depth(points[:1])[0])
+
+
+def _sortable(depth: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """Return whole numbers in the order of the floats."""
+    bits = (depth + np.float32(0)).view(np.uint32)  # there is one 0
+    return bits ^ np.where(bits >> 31, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
+
+
+def _from_sortable(bits: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """Undo `_sortable`."""
+    return (bits ^ np.where(bits >> 31, np.uint32(0x80000000), np.uint32(0xFFFFFFFF))).view(np.float32)
+
+
+def _darkness(hidden: Floats | None) -> Floats | np.float32:
+    """Return ``-log`` of what splats let pass, at most 20."""
+    if hidden is None:
+        return np.float32(20)
+    return np.minimum(-np.log1p(-np.clip(hidden, 0, 1 - 1e-7)), 20)
+
+
+def _finest(keys: NDArray[np.uint64], darkness: NDArray[np.float32]) -> Cells:
+    """Return the cells of splats by their keys."""
+    order = np.argsort(keys)
+    keys = keys[order]
+    count = int(np.searchsorted(keys, np.iinfo(np.uint64).max))
+    keys, order = keys[:count], order[:count]
+    cell = (keys >> np.uint64(32)).astype(np.int64)
+    depth = _from_sortable(keys.astype(np.uint32))
+    start = np.flatnonzero(np.diff(cell, prepend=-1))
+    end = np.append(start[1:], count).astype(np.intp)
+    passed = np.concatenate([[0.0], np.cumsum(darkness[order], dtype=np.float64)])
+    dark = np.searchsorted(passed[1:], passed[start] + HALF_DARK)
+    median = np.where(dark < end, depth[np.minimum(dark, max(count - 1, 0))], np.float32(np.inf))
+    row, column = np.divmod(cell[start], 2 * REACH)
+    return Cells((column - REACH).astype(np.int32), (row - REACH).astype(np.int32), median, depth[start])
+
+
+def _coarser(cells: Cells, level: int) -> Cells:
+    """Return cells of ``2**level`` times the size: medians of those that hide something, and first depths."""
+    column, row = cells.column >> level, cells.row >> level
+    group = row.astype(np.int64) * (2 * REACH) + column
+    order = np.lexsort((cells.median, group))
+    start = np.flatnonzero(np.diff(group[order], prepend=group.min(initial=0) - 1))
+    if not len(start):
+        return cells
+    hiding = np.add.reduceat(np.isfinite(cells.median[order]), start, dtype=np.intp)
+    middle = order[start + np.maximum(hiding - 1, 0) // 2]
+    first = np.minimum.reduceat(cells.first[order], start)
+    return Cells(column[order[start]], row[order[start]], cells.median[middle], first)
+
+
+def _fits(columns: range, rows: range) -> bool:
+    return max(len(columns), len(rows)) <= LONGEST and len(columns) * len(rows) <= MOST_CELLS
+
+
+def _focal(view: Viewpoint) -> float:
+    """Return how many pixels a unit of camera space is long where the homogeneous coordinate is 1."""
+    return 0.5 * abs(view.projection[0][0]) * view.window[2]
+
+
+def _pixels(view: Viewpoint, depth: float) -> float:
+    """Return how many pixels a unit of camera space is long at a depth."""
+    w = view.projection[3][3] - view.projection[3][2] * depth
+    return _focal(view) / max(w, 1e-12)
+
+
+def least_around(picture: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the least of each cell and its eight neighbours."""
+    across = picture.copy()
+    np.minimum(across[:, 1:], picture[:, :-1], out=across[:, 1:])
+    np.minimum(across[:, :-1], picture[:, 1:], out=across[:, :-1])
+    least = across.copy()
+    np.minimum(least[1:], across[:-1], out=least[1:])
+    np.minimum(least[:-1], across[1:], out=least[:-1])
+    return least
+
+
+def filled(picture: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Let cells that are not finite take the least of their neighbours until there are none left."""
+    while not np.isfinite(picture).all():
+        picture = np.where(np.isfinite(picture), picture, least_around(picture))
+    return picture
