@@ -24,6 +24,7 @@ from ..core.progress import Progress, no_progress
 from .attributes import has_attribute, read_attribute, splats, write_attribute
 from .modifiers import PLAYBACK, find_modifier, set_input
 from .point_cloud import BASE, sh_name
+from .resampling.whole import whole_of
 from .skeleton_store import move_skeleton
 
 F32 = NDArray[np.float32]
@@ -125,12 +126,18 @@ def load_frames(object: bpy.types.Object) -> CaptureFrames:
     ------
     CaptureError : it has none, or splats were added or removed since.
     """
-    holder, points = frames_object(object), len(splats(object).points)
+    holder, own = frames_object(object), splats(object)
     if holder is None:
         raise CaptureError(f"'{object.name}' carries no captured frames; import a capture first")
-    data = splats(holder)
-    if points != holder[COUNT]:
+    if len(own.points) != holder[COUNT]:
+        if whole_of(own) is not None:
+            raise CaptureError(f"'{object.name}' was resampled; restore its whole splats first")
         raise CaptureError(f"splats of '{object.name}' were added or removed; import the capture again")
+    return _read_frames(holder)
+
+
+def _read_frames(holder: bpy.types.Object) -> CaptureFrames:
+    data, points = splats(holder), holder[COUNT]
     positions = read_attribute(data, "position").reshape(-1, points, 3)
     shown = read_attribute(data, SHOWN) if has_attribute(data, SHOWN) else np.ones(len(data.points), bool)
     varying = {
@@ -164,11 +171,14 @@ def transform_frames(object: bpy.types.Object, rest: GaussianCloud, matrix: NDAr
 
     Parameters
     ----------
-    rest : the object's splats before they were moved
+    rest : the object's splats before they were moved, whole ones where they were resampled
     """
     if frames_object(object) is None:
         return
-    holder, frames = _own_frames(object), load_frames(object)
+    holder = _own_frames(object)
+    frames = _read_frames(holder)
+    if len(rest) != holder[COUNT]:
+        raise CaptureError(f"splats of '{object.name}' were added or removed; import the capture again")
     for f in range(len(frames.positions)):
         moved = transform_cloud(frame_cloud(frames, rest, f), matrix)
         frames.positions[f] = moved.positions

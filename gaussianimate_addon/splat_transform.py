@@ -37,5 +37,4 @@ def transform_shapes(
             turned = replace(skin, gradients=skin.gradients @ inverse)  # a gradient is a row vector
             write_skin(data, turned, kind)
     transform_layers(object, matrix)
-    transform_whole(object, matrix)
-    transform_frames(object, rest, matrix)
+    transform_frames(object, transform_whole(object, matrix) or rest, matrix)

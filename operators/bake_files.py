@@ -4,35 +4,51 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import bpy
+import numpy as np
 
 from ..core.cloud import GaussianCloud
 from ..core.errors import FormatError
 from ..core.formats.ply_writer import write_cloud
 from ..core.progress import Progress
 from ..gaussianimate_addon.bake import Pose, RestSplats
+from ..gaussianimate_addon.resampling.task import Request, solve
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: files, frames without splats, and splats that were left out."""
+    """What was written: files, frames without splats, splats that were left out, what was done before."""
 
     paths: list[Path]
     empty: list[int]
     left_out: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be written: a rigged object's splats in each frame's pose, to each frame's file."""
+    """What is to be written: a rigged object's splats in each frame's pose, to each frame's file.
+
+    resample : what is split first, in these poses; None: nothing
+    """
 
     rest: RestSplats
     poses: dict[int, Pose]
     space: str
     paths: dict[int, Path]
+    resample: Request | None = None
+
+    def resampled(self, progress: Progress) -> tuple[Order, tuple[str, ...]]:
+        """Return the order with the splats split that its poses bend too much, and notes on that."""
+        if self.resample is None:
+            return self, ()
+        transforms = np.stack([pose.transforms for pose in self.poses.values()])
+        answer = solve(replace(self.resample, transforms=transforms), progress)
+        rest = RestSplats(answer.found.cloud, answer.skin)
+        return replace(self, rest=rest, resample=None), (answer.summary("split"), *answer.found.notes)
 
     def clouds(self, progress: Progress) -> Iterator[tuple[int, GaussianCloud]]:
         """Yield frame and posed splats; cancelling takes effect within a frame, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from ..gaussianimate_addon.bake import bake_sequence, pose_steps, rest_splats
 from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.properties import object_notes
+from ..gaussianimate_addon.resampling.request import check_resampling
+from ..gaussianimate_addon.resampling.task import Request, read_whole
 from ..gaussianimate_addon.subject import active_splats
 from .bake_files import Order, Written, keep_source, targets, write_frames
 from .place import absolute
@@ -36,6 +39,8 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
         space: str
         check_existing: bool
         filter_glob: str
+        resample: bool
+        epsilon: float
     else:
         filepath: bpy.props.StringProperty(
             name="File Path",
@@ -57,10 +62,22 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
             ),
             default="WORLD",
         )
+        resample: bpy.props.BoolProperty(
+            name="Resample",
+            description="Split splats that these frames bend too much; the scene stays as it is",
+            options={"SKIP_SAVE"},
+        )
+        epsilon: bpy.props.FloatProperty(
+            name="Epsilon",
+            description="With Resample, the largest error of a splat; 0 finds one",
+            min=0.0,
+            unit="LENGTH",
+            options={"SKIP_SAVE"},
+        )
         check_existing: bpy.props.BoolProperty(default=True, options={"HIDDEN"})
         filter_glob: bpy.props.StringProperty(default="*.ply", options={"HIDDEN"})
 
-    browser_options = ("frame_start", "frame_end", "space")
+    browser_options = ("frame_start", "frame_end", "space", "resample", "epsilon")
     job_cancelled = "cancelled; the frames written so far are whole"
 
     @classmethod
@@ -89,6 +106,8 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
         end = self.frame_end if given("frame_end") else start
         paths = targets(absolute(self.filepath), object.name, start, end)
         keep_source(object_notes(object).source_folder, paths)
+        if self.resample:
+            check_resampling(object)
         if deformer(object) is None:
             return write_frames(bake_sequence(context, object, start, end, self.space), paths)
         return self._read(context, object, paths)
@@ -96,25 +115,29 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
     def _read(self, context: bpy.types.Context, object: bpy.types.Object, paths: dict[int, Path]) -> Steps:
         rest = rest_splats(object)
         poses = yield from pose_steps(context, object, min(paths), max(paths))
-        return Order(rest, poses, self.space, paths)
+        request = Request(read_whole(object), None, self.epsilon) if self.resample else None
+        return Order(rest, poses, self.space, paths, request)
 
     @staticmethod
     def work(state: Written | Order, progress: Progress) -> Written:
         """Pose and write what is not written yet."""
         if isinstance(state, Written):
             return state
+        state, notes = state.resampled(progress)
         steps = write_frames(state.clouds(progress), state.paths)
         while True:
             try:
                 progress(*next(steps))
             except StopIteration as stop:
-                return stop.value
+                return replace(stop.value, notes=notes)
 
     def apply(self, context: bpy.types.Context, result: Written) -> None:
         """Say what was written."""
         first = result.paths[0]
         what = f"{first}" if len(result.paths) == 1 else f"{len(result.paths)} files to {first.parent}"
         self.report({"INFO"}, f"Wrote {what}")
+        for note in result.notes:
+            self.report({"INFO"}, note)
         if result.empty:
             self.report({"WARNING"}, f"Frames without splats were left out: {result.empty}")
         if result.left_out:

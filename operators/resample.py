@@ -8,7 +8,7 @@ from ..core.errors import GaussiAnimateError
 from ..gaussianimate_addon.attributes import splats
 from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.resampling.exchange import restore_whole, show_resampled
-from ..gaussianimate_addon.resampling.overlay import counts_text, hide_overlay
+from ..gaussianimate_addon.resampling.overlay import hide_overlay
 from ..gaussianimate_addon.resampling.task import Answer
 from ..gaussianimate_addon.resampling.whole import whole_of
 from ..gaussianimate_addon.subject import active_splats, linked_reason
@@ -29,7 +29,7 @@ class GAUSSIANIMATE_OT_resample(ResamplingJob, bpy.types.Operator):
         if not result.counts[1]:
             self._nothing(object, result)
             return
-        text = counts_text(result, "split")
+        text = result.summary("split")
         show_resampled(object, result, "\n".join([text, *result.found.notes]))
         context.view_layer.update()
         self.report({"INFO"}, f"'{object.name}': {text}")

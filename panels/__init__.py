@@ -9,6 +9,7 @@ def _classes() -> tuple[type, ...]:
     from .display_panel import GAUSSIANIMATE_PT_display
     from .import_panel import GAUSSIANIMATE_PT_import
     from .main import GAUSSIANIMATE_PT_main
+    from .resample_panel import GAUSSIANIMATE_PT_resample
     from .retarget_panel import GAUSSIANIMATE_PT_retarget, GAUSSIANIMATE_UL_bone_map
     from .rig_panel import GAUSSIANIMATE_PT_rig
     from .secondary_panel import GAUSSIANIMATE_PT_secondary
@@ -24,6 +25,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_PT_secondary,
         GAUSSIANIMATE_UL_bone_map,
         GAUSSIANIMATE_PT_retarget,
+        GAUSSIANIMATE_PT_resample,
         GAUSSIANIMATE_PT_bake,
         GAUSSIANIMATE_PT_display,
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 
 from ..gaussianimate_addon.properties import scene_settings
+from ..gaussianimate_addon.resampling.settings import resample_settings
 from ..gaussianimate_addon.subject import active_splats
 from ..operators.bake_ply import GAUSSIANIMATE_OT_bake_ply
 from ..operators.render_splats import GAUSSIANIMATE_OT_render_splats
@@ -25,6 +28,12 @@ class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
         options.use_property_decorate = False
         options.prop(settings, "bake_directory")
         options.prop(settings, "bake_space")
+        resampling = resample_settings(context)
+        options.prop(resampling, "bake")
+        if resampling.bake:
+            options.prop(resampling, "automatic")
+            if not resampling.automatic:
+                options.prop(resampling, "epsilon")
         frames = options.column(align=True)
         frames.prop(scene, "frame_start", text="Frames")
         frames.prop(scene, "frame_end", text="End")
@@ -34,11 +43,11 @@ class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
         )
         button.filepath = settings.bake_directory
         button.frame_start, button.frame_end = scene.frame_start, scene.frame_end
-        button.space = settings.bake_space
+        _chosen(button, context)
         one = column.operator(
             GAUSSIANIMATE_OT_bake_ply.bl_idname, text=f"Export Frame {scene.frame_current}...", icon="EXPORT"
         )
-        one.space = settings.bake_space
+        _chosen(one, context)
         reason_below(context, layout, GAUSSIANIMATE_OT_bake_ply)
         layout.operator(
             GAUSSIANIMATE_OT_render_splats.bl_idname, text="Render Splats...", icon="RENDER_RESULT"
@@ -47,3 +56,10 @@ class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
             reason_below(context, layout, GAUSSIANIMATE_OT_render_splats)
         if active_splats(context) is not None:
             wrapped(context, layout, "Blender's own PLY export leaves splats out; use these buttons", "INFO")
+
+
+def _chosen(button: Any, context: bpy.types.Context) -> None:
+    """Let a button use the settings."""
+    resampling = resample_settings(context)
+    button.space, button.resample = scene_settings(context).bake_space, resampling.bake
+    button.epsilon = 0.0 if resampling.automatic else resampling.epsilon

@@ -20,7 +20,7 @@ def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
     """Show which splats are split, how badly they bend as heat; returns the counts as one line."""
     if object_notes(object).display != DRAWN_HERE and not bpy.app.background:
         set_display(object, DRAWN_HERE)
-    text = counts_text(answer, "would be split")
+    text = answer.summary("would be split")
     values = bent_values(answer)[origins(splats(object))]
     DRAWER.overlay = Mask(object.session_uid, values, text)
     redraw_views()
@@ -48,11 +48,3 @@ def bent_values(answer: Answer) -> np.ndarray:
     depths = np.zeros(count, np.float32)
     np.maximum.at(depths, found.origins, found.depths.astype(np.float32))
     return np.where(depths > 0, np.minimum(0.25 + 0.25 * depths, 1), 0).astype(np.float32)
-
-
-def counts_text(answer: Answer, verb: str) -> str:
-    """Return "1,234 of 30,000 splats (4 %) would be split, 34,936 after, epsilon 0.01 m"."""
-    before, split, after = answer.counts
-    share = f"{100 * split / before:.0f}" if 100 * split >= before or not split else "< 1"
-    reached = "" if answer.found.epsilon is None else f", epsilon {answer.found.epsilon:.3g} m"
-    return f"{split:,} of {before:,} splats ({share} %) {verb}, {after:,} after{reached}"

@@ -9,8 +9,9 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import RigError
+from ...core.errors import MissingDependencyError, RigError
 from ..deformer import deformer_armature
+from ..libraries import missing_library
 from .poses import action_frames, frame_poses, limit_poses, present_pose
 from .task import Mode, Request, read_whole
 
@@ -34,6 +35,21 @@ class Choice:
     angle: float = np.pi / 4
 
 
+def check_resampling(object: bpy.types.Object) -> None:
+    """Raise where nothing can be resampled.
+
+    Raises
+    ------
+    RigError : nothing poses the splats; MissingDependencyError : there is no scipy
+    """
+    if deformer_armature(object) is None:
+        raise RigError(
+            f"'{object.name}' is not rigged, so no pose bends its splats; build a rig or bind it first"
+        )
+    if (reason := missing_library("scipy", "Resampling")) is not None:
+        raise MissingDependencyError(reason)
+
+
 def request_steps(
     context: bpy.types.Context, object: bpy.types.Object, choice: Choice
 ) -> Generator[tuple[str, float], None, Request]:
@@ -43,10 +59,7 @@ def request_steps(
     ------
     RigError : the object cannot be resampled, or shows no pose
     """
-    if deformer_armature(object) is None:
-        raise RigError(
-            f"'{object.name}' is not rigged, so no pose bends its splats; build a rig or bind it first"
-        )
+    check_resampling(object)
     context.view_layer.update()
     splats = read_whole(object)
     transforms = yield from _poses(context, object, choice)

@@ -93,6 +93,13 @@ class Answer:
         split = np.bincount(self.found.origins, minlength=before) > 1
         return before, int(split.sum()), len(self.found.cloud)
 
+    def summary(self, verb: str) -> str:
+        """Return "1,234 of 30,000 splats (4 %) split, 34,936 after, epsilon 0.01 m"."""
+        before, split, after = self.counts
+        share = f"{100 * split / before:.0f}" if 100 * split >= before or not split else "< 1"
+        reached = "" if self.found.epsilon is None else f", epsilon {self.found.epsilon:.3g} m"
+        return f"{split:,} of {before:,} splats ({share} %) {verb}, {after:,} after{reached}"
+
 
 def read_whole(object: bpy.types.Object) -> WholeSplats:
     """Read what a resampling of a rigged object starts from: its whole splats, where it was resampled before.

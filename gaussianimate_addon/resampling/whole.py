@@ -14,6 +14,7 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.cloud import GaussianCloud
 from ...core.deform.transforms import transform_cloud
 from ..attributes import has_attribute, read_attribute, splats
 from ..modifiers import DEFORM, PLAYBACK, find_modifier
@@ -69,17 +70,24 @@ def followers(data: bpy.types.PointCloud) -> list[bpy.types.Object]:
     ]
 
 
-def transform_whole(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:
-    """After resampled splats were moved by ``matrix`` (4, 4): let the whole ones follow."""
+def transform_whole(object: bpy.types.Object, matrix: NDArray[np.float64]) -> GaussianCloud | None:
+    """After resampled splats were moved by ``matrix`` (4, 4): let the whole ones follow.
+
+    Returns
+    -------
+    the whole splats before, None where none were resampled
+    """
     data = splats(object)
     whole = whole_of(data)
     if whole is None:
-        return
+        return None
     if whole.users > 1 + whole.use_fake_user:
         whole = data[WHOLE] = copy_of(whole)
-    write_cloud(whole, transform_cloud(point_cloud_to_cloud(whole), matrix))
+    before = point_cloud_to_cloud(whole)
+    write_cloud(whole, transform_cloud(before, matrix))
     inverse = np.linalg.inv(matrix[:3, :3]).astype(np.float32)
     for kind in (SKIN, BASE):
         if influence_count(whole, kind):
             skin = read_skin(whole, kind)
             write_skin(whole, replace(skin, gradients=skin.gradients @ inverse), kind)
+    return before

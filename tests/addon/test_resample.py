@@ -8,7 +8,6 @@ from drawn_weights import add_armature, dense, select
 from resampling import EPSILON, assert_same_values, bent_bar, depths, ops, origins, values, whole
 
 from gaussianimate.core.resample.resample import ResampleOptions, resample, split_all
-from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.bake import posed_cloud, rest_splats, skin_transforms
 from gaussianimate.gaussianimate_addon.bind import bind_is_stale
 from gaussianimate.gaussianimate_addon.point_cloud import point_cloud_to_cloud
@@ -175,4 +174,6 @@ def test_weights_bound_anew_make_it_out_of_date_and_reach_the_whole_splats(bar):
     carried = dense(read_skin(object.data), 3)
     ops.bind(armature=hand_made.name, method="ENVELOPE")
     exact = dense(read_skin(object.data), 3)
-    assert 0.2 < exact.max() and np.abs(carried - exact).max() < 0.1 and np.abs(carried - exact).mean() < 0.005
+    assert (
+        0.2 < exact.max() and np.abs(carried - exact).max() < 0.1 and np.abs(carried - exact).mean() < 0.005
+    )

@@ -1,0 +1,168 @@
+"""Which poses splats are resampled for, and that the scene is as before however that ends."""
+
+import math
+
+import bpy
+import numpy as np
+import pytest
+from drawn_weights import BONES, add_armature, add_splats, select
+from resampling import EPSILON, bent_bar, large, ops, origins, whole
+from rigs import make_cloud
+
+from gaussianimate.core.resample.resample import ResampleOptions, resample
+from gaussianimate.gaussianimate_addon.bake import rest_splats
+from gaussianimate.gaussianimate_addon.resampling.limits import carrying_bones, turns_of
+from gaussianimate.gaussianimate_addon.resampling.poses import action_frames, frame_poses, limit_poses
+
+
+@pytest.fixture
+def bar(empty_scene):
+    """A bar whose second joint turns in frames 1 to 9, at a pose between keys that is not keyed."""
+    object, armature = bent_bar(empty_scene)
+    for bone in armature.pose.bones:
+        bone.matrix_basis.identity()
+    bone = armature.pose.bones["joint_1"]
+    bone.rotation_mode = "XYZ"
+    for frame, angle in ((1, -0.4), (9, 1.2)):
+        bone.rotation_euler = (0, 0, angle)
+        bone.keyframe_insert("rotation_euler", frame=frame)
+    empty_scene.frame_set(3, subframe=0.5)
+    bone.rotation_euler = (0.3, 0, 0)
+    bpy.context.view_layer.update()
+    return object, armature
+
+
+def channels(armature):
+    names = ("location", "rotation_euler", "rotation_quaternion", "scale")
+    return [[tuple(getattr(bone, name)) for name in names] for bone in armature.pose.bones]
+
+
+def finished(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_an_action_is_the_union_of_its_frames(bar):
+    object, armature = bar
+    before, scene = channels(armature), bpy.context.scene
+    assert action_frames(armature) == (1, 9)
+    poses = finished(frame_poses(bpy.context, object, 1, 9, 1))
+    rest = rest_splats(object)
+    found = resample(rest.cloud, rest.skin, poses, ResampleOptions(EPSILON))
+    assert poses.shape == (9, 3, 3, 4)
+    assert ops.resample(mode="ACTION", epsilon=EPSILON) == {"FINISHED"}
+    np.testing.assert_array_equal(origins(object), found.origins)
+    assert channels(armature) == before and (scene.frame_current, scene.frame_subframe) == (3, 0.5)
+    some = finished(frame_poses(bpy.context, object, 2, 9, 3))
+    np.testing.assert_array_equal(some, poses[[1, 4, 7]])
+    ops.restore_splats()
+    ops.resample(mode="ACTION", epsilon=EPSILON, frame_start=2, frame_end=2)
+    at_two = set(np.flatnonzero(np.bincount(origins(object)) > 1)) if whole(object) else set()
+    assert at_two < set(np.flatnonzero(np.bincount(found.origins) > 1))
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_what_is_cancelled_leaves_the_scene_as_it_was(bar, after):
+    object, armature = bar
+    before, scene = channels(armature), bpy.context.scene
+    for steps in (frame_poses(bpy.context, object, 1, 9, 1), limit_poses(bpy.context, object, 0.5)):
+        for _ in range(after + 1):
+            next(steps)
+        steps.close()
+        assert channels(armature) == before and (scene.frame_current, scene.frame_subframe) == (3, 0.5)
+        assert all(modifier.show_viewport for modifier in object.modifiers)
+        assert bpy.context.active_object == object and object.select_get()
+
+
+def test_ranges_come_from_limits_then_motion_then_the_angle(bar):
+    _, armature = bar
+    bones = armature.pose.bones
+    assert {bone.name for bone in carrying_bones(armature)} == {"joint_0", "joint_1", "joint_2"}
+    turns = {(t.bone, t.axis, round(t.angle, 4)) for t in turns_of(armature, 0.5)}
+    assert {t for t in turns if t[0] == "joint_1"} == {("joint_1", "Z", -0.4), ("joint_1", "Z", 1.2)}
+    assert {t for t in turns if t[0] == "joint_2"} == {("joint_2", a, e) for a in "XYZ" for e in (-0.5, 0.5)}
+    limit = bones["joint_1"].constraints.new("LIMIT_ROTATION")
+    limit.owner_space = "LOCAL"
+    limit.use_limit_z, limit.min_z, limit.max_z = True, 0.0, 0.7
+    bones["joint_2"].use_ik_limit_x, bones["joint_2"].ik_min_x, bones["joint_2"].ik_max_x = True, -0.1, 0.2
+    bones["joint_2"].lock_ik_y = True
+    bones["joint_0"].lock_rotation = (True, True, True)
+    turns = {(t.bone, t.axis, round(t.angle, 4)) for t in turns_of(armature, 0.5)}
+    assert {t for t in turns if t[0] == "joint_1"} == {("joint_1", "Z", 0.7)}
+    assert {t for t in turns if t[0] == "joint_2"} == {
+        ("joint_2", "X", -0.1),
+        ("joint_2", "X", 0.2),
+        ("joint_2", "Z", -0.5),
+        ("joint_2", "Z", 0.5),
+    }
+    assert not any(t[0] == "joint_0" for t in turns)
+
+
+def test_each_bone_stands_alone_at_its_limits(bar):
+    object, armature = bar
+    armature.animation_data_clear()
+    poses = finished(limit_poses(bpy.context, object, math.radians(60)))
+    assert poses.shape == (18, 3, 3, 4)
+    turned = np.abs(poses - np.eye(3, 4)).max(axis=(2, 3)) > 1e-3
+    np.testing.assert_array_equal(turned.sum(axis=1), np.repeat([3, 2, 1], 6))  # a bone and those below it
+    angles = np.degrees(np.arccos((np.trace(poses[:, 2, :, :3], axis1=1, axis2=2) - 1) / 2))
+    np.testing.assert_allclose(angles, 60, atol=0.01)
+    rest = rest_splats(object)
+    found = resample(rest.cloud, rest.skin, poses, ResampleOptions(EPSILON))
+    before = channels(armature)
+    ops.resample(mode="LIMITS", epsilon=EPSILON, angle=math.radians(60))
+    np.testing.assert_array_equal(origins(object), found.origins)
+    assert channels(armature) == before
+
+
+def test_bones_of_a_hand_made_armature_and_their_controls(empty_scene):
+    object, armature = add_splats(empty_scene, cloud=large(make_cloud(100))), add_armature(empty_scene)
+    ops.bind(armature=armature.name, method="ENVELOPE")
+    assert {bone.name for bone in carrying_bones(armature)} == {"control", *BONES}
+    ops.resample(mode="LIMITS", epsilon=EPSILON)
+    assert len(object.data.points) > 100
+
+
+def refused(match, **options):
+    with pytest.raises(RuntimeError, match=match):
+        ops.resample(**options)
+
+
+def test_refusals(bar):
+    object, armature = bar
+    armature.data.pose_position = "REST"
+    refused("'rig' shows its Rest Position; set it to Pose Position first")
+    armature.data.pose_position = "POSE"
+    refused("The last frame, 2, comes before the first, 5", mode="ACTION", frame_start=5, frame_end=2)
+    armature.animation_data_clear()
+    refused("'rig' plays no action; key a motion, or give the frames", mode="ACTION")
+    for bone in armature.pose.bones:
+        bone.lock_rotation = (True, True, True)
+    refused("No bone of 'rig' that carries splats can turn", mode="LIMITS")
+    select(armature)
+    bpy.ops.object.mode_set(mode="EDIT")
+    try:
+        refused("'rig' is in Edit Mode")
+    finally:
+        bpy.ops.object.mode_set(mode="OBJECT")
+    select(object)
+    object.data.resize(20)
+    refused("splats of 'bar' were added or removed")
+    assert whole(object) is None and len(bpy.data.pointclouds) == 1
+
+
+def test_splats_that_nothing_poses(empty_scene):
+    add_splats(empty_scene)
+    refused("'bar' is not rigged; build a rig or bind it to an armature first")
+    refused("'bar' is not rigged", mode="UNIFORM")
+
+
+def test_a_hidden_armature_poses_all_the_same(bar):
+    object, armature = bar
+    armature.hide_set(True)
+    select(object)
+    assert ops.resample(epsilon=EPSILON, mode="ACTION") == {"FINISHED"}
+    assert whole(object) is not None
