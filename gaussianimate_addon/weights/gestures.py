@@ -23,6 +23,7 @@ from ..deformer import deformer, deformer_armature
 from ..point_cloud import BASE as COLOUR
 from .followers import renew_deformer
 from .gesture_path import FEWEST
+from .layer_list import choose_line
 from .layers import has_layers, read_layers, restart_layers, write_layers
 from .numbering import bound_objects, number_bones
 
@@ -174,9 +175,15 @@ def layer_bone(object: bpy.types.Object, name: str) -> str:
 
 
 def add_layer(object: bpy.types.Object, layer: SelectionLayer, at: int | None = None) -> tuple[str, ...]:
-    """Add a layer to the splats, last or at an index, and let their weights follow; returns notes."""
+    """Add a layer to the splats, last or at an index, and let their weights follow; returns notes.
+
+    It becomes the active one of the list.
+    """
     start_layers(object)
-    return write_layers(object, read_layers(object).added(layer, at))
+    stack = read_layers(object)
+    notes = write_layers(object, stack.added(layer, at))
+    choose_line(object, len(stack.layers) if at is None else at)
+    return notes
 
 
 def start_layers(object: bpy.types.Object) -> None:

@@ -197,6 +197,12 @@ def fill_list(object: bpy.types.Object, stack: LayerStack) -> None:
         line.index = index
 
 
+def choose_line(object: bpy.types.Object, index: int) -> None:
+    """Make a line the active one."""
+    if hasattr(splats(object), "gaussianimate_layer_list"):
+        layer_list(object).active = index
+
+
 def active_layer(object: bpy.types.Object) -> tuple[int, SelectionLayer]:
     """Return index and layer of the list's active line.
 

@@ -150,6 +150,7 @@ def listed(hand):
     """The panel lists what was drawn for the active bone; muting a line lets its weights go."""
     shown = layer_list()
     assert [line.title for line in shown.lines] == ["Brush", "Ellipse", "Rectangle", "Rectangle"]
+    assert shown.active == 3, "the one drawn last"
     hand.move((0, 0, 0))
     with bpy.context.temp_override(**driver.view()):
         bpy.ops.wm.call_panel(name="GAUSSIANIMATE_PT_weights", keep_open=True)
