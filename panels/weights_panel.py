@@ -119,7 +119,7 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
         for name in ("operation", "strength", "smoothness", "curve"):
             column.prop(line, name)
         row = layout.row(align=True)
-        row.operator(GAUSSIANIMATE_OT_view_selection_layer.bl_idname, icon="VIEW_CAMERA")
+        row.operator(GAUSSIANIMATE_OT_view_selection_layer.bl_idname, text="Its View", icon="VIEW_CAMERA")
         row.operator(GAUSSIANIMATE_OT_redraw_selection_layer.bl_idname, icon="GREASEPENCIL")
         row = layout.row(align=True)
         one = row.operator(GAUSSIANIMATE_OT_mirror_layers.bl_idname, text="Mirror Layer", icon="MOD_MIRROR")
