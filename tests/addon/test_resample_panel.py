@@ -43,10 +43,7 @@ def test_what_will_be_split_is_what_is_split(bar):
     over = DRAWER.overlay
     assert over.uid == object.session_uid and len(over.values) == 200 and whole(object) is None
     text, layout = over.text, draw("resample")
-    assert (
-        text in " ".join(layout.texts)
-        and "gaussianimate.hide_bent" in str(layout.buttons) + "gaussianimate.hide_bent"
-    )
+    assert text in " ".join(layout.texts) and "Hide Bent Splats" in layout.buttons
     ops.resample(epsilon=EPSILON)
     assert DRAWER.overlay is None
     split = np.bincount(origins(object)) > 1
