@@ -23,7 +23,7 @@ from gaussianimate.gaussianimate_addon.drawer.offscreen import draw_picture
 from gaussianimate.gaussianimate_addon.drawer.poses import marked_bones, pose_reader, read_transforms
 from gaussianimate.gaussianimate_addon.point_cloud import point_cloud_to_cloud
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
-from gaussianimate.gaussianimate_addon.weights.gesture_view import outline_of
+from gaussianimate.gaussianimate_addon.weights.gesture_view import outlines_of
 from gaussianimate.gaussianimate_addon.weights.layers import read_layers
 
 OUT = Path(__file__).parent / "images" / "weights.png"
@@ -57,7 +57,7 @@ def main() -> None:
     for i, (panel, title) in enumerate(zip(panels, titles, strict=True)):
         sheet.paste(panel.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS), (i * WIDTH, 0))
         ImageDraw.Draw(sheet).text((i * WIDTH + 16, HEIGHT - 40), title, "white", font)
-    sheet.quantize(256).save(OUT, optimize=True)
+    sheet.save(OUT, optimize=True)
     print(OUT)
 
 
@@ -110,7 +110,7 @@ def draw_bones(panel: Image.Image, armature: bpy.types.Object) -> None:
 
 def draw_outline(panel: Image.Image, gesture) -> None:
     """Draw the gesture's outline, given in pixels of its own view."""
-    line, view = outline_of(gesture.shape), gesture.viewpoint
+    line, view = outlines_of(gesture.shape)[0], gesture.viewpoint
     ndc = 2 * line / np.array(view.window[2:]) - 1
     back = np.linalg.inv(np.array(view.projection))
     flat = np.column_stack([ndc, np.zeros(len(ndc)), np.ones(len(ndc))]) @ back.T
