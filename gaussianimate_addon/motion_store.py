@@ -21,7 +21,7 @@ from . import motion_files
 from .armature import JOINT, SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import read_attribute, splats
 from .motion_files import BYTES, MOTION, drop_text, kept_with, packed_motion
-from .skin_attributes import read_skin
+from .skin_attributes import BASE, SKIN, influence_count, read_skin
 
 F64 = NDArray[np.float64]
 
@@ -108,11 +108,18 @@ def kept_tree(armature: bpy.types.Object) -> dict[int, tuple[int, float]]:
 def stored_rig(object: bpy.types.Object, armature: bpy.types.Object) -> Rig:
     """Return the whole rig of a splat object, in the axes of its capture, as it was learned.
 
+    Layers drawn on its weights are left out.
+
     Raises
     ------
     RigError : no motion is kept, or it does not fit the object's splats
     """
-    motion, skin = load_motion(armature), read_skin(splats(object))
+    motion, data = load_motion(armature), splats(object)
+    skin = read_skin(data, BASE if influence_count(data, BASE) else SKIN)  # without what was drawn since
+    if (skin.indices < 0).any():
+        raise RigError(
+            f"The weights of '{object.name}' are no longer those of its capture; build its rig anew"
+        )
     return rig_of(motion, read_attribute(splats(object), "position"), skin.indices, skin.weights)
 
 

@@ -147,7 +147,7 @@ def apply_refined(
             _bind(follower, armature)
         rekey(context, object, armature, read.space, refined.rig)
     if has_layers(object):
-        restart_layers(object, [bone.name for bone in indexed_bones(armature, SKIN_BONE)])
+        notes += restart_layers(object, [bone.name for bone in indexed_bones(armature, SKIN_BONE)])
         for follower in followers:
             _bind(follower, armature)
     use_frames(object, store)

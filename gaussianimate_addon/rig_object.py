@@ -14,7 +14,7 @@ from ..core.motion.learned import LearnedMotion
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
 from .action import MADE_HERE, replay_action
-from .armature import rig_to_armature
+from .armature import JOINT, SKIN_BONE, indexed_bones, rig_to_armature
 from .attributes import read_attribute, splats
 from .capture_frames import CaptureFrames, load_frames
 from .capture_object import check_frame, is_capture_object, scene_frame, show_frame
@@ -23,7 +23,7 @@ from .modifiers import DEFORM, DISPLAY, PLAYBACK, find_modifier, remove_modifier
 from .motion_store import store_motion
 from .motion_switch import remember_replay
 from .skin_attributes import write_skin
-from .weights.layers import forget_layers
+from .weights.layers import has_layers, restart_layers
 
 Parenting = tuple[bpy.types.Object | None, Any, str, Matrix]
 
@@ -40,7 +40,8 @@ def apply_rig(
     The canonical frame becomes the rest state, playback from the stored frames is switched off (they stay,
     so that the rig can be built anew), and the object becomes a child of the armature, which is the one to
     move from now on, unless the object is animated itself. A rig the object had before is replaced.
-    The motion learned from the rig's poses is kept with the armature.
+    The motion learned from the rig's poses is kept with the armature. Selection layers stay where the new rig
+    has bones of their names. An armature that the user built, which carried the splats, is kept.
 
     Raises
     ------
@@ -57,13 +58,14 @@ def apply_rig(
         store_motion(armature, motion)
     own_splats(object)
     write_skin(splats(object), skin)
-    forget_layers(object)  # they were of other bones
     remove_rig(object)
     armature.name = armature.data.name = name  # free again where a rig was replaced
     action.name = f"{name} replay"
     if frames is not None:
         show_frame(object, rig.canonical_frame, frames)
         del frames
+    if has_layers(object):  # evaluated at the new rest state
+        restart_layers(object, [bone.name for bone in indexed_bones(armature, SKIN_BONE)])
     show_playback(object, False)
     _take_place(context, object, armature)
     add_deformer(object, armature)
@@ -106,12 +108,13 @@ def _check_fit(object: bpy.types.Object, rig: Rig, skin: Skin, frames: CaptureFr
 def remove_rig(object: bpy.types.Object) -> None:
     """Remove an earlier rig, if there is one: deformer, armature and action; the frames play again.
 
-    An armature that deforms other splats too (copies of the object) stays theirs.
+    An armature that deforms other splats too (copies of the object) stays theirs, and one that was not made
+    from a capture the user's.
     """
     armature = deformer_armature(object)
     remove_modifier(object, DEFORM)
     remove_modifier(object, DISPLAY)  # thins out what a rig deforms, never what plays
-    if armature is not None and _deforms_others(armature, object):
+    if armature is not None and (_deforms_others(armature, object) or not indexed_bones(armature, JOINT)):
         if object.parent == armature:
             world = object.matrix_world.copy()
             _set_parenting(object, _parenting(armature))

@@ -16,7 +16,7 @@ from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.subject import active_armature, find_object, linked_reason
 from ..gaussianimate_addon.weights.binding import bind_splats
 from ..gaussianimate_addon.weights.chosen import chosen_armature, chosen_splats
-from ..gaussianimate_addon.weights.numbering import number_bones
+from ..gaussianimate_addon.weights.numbering import follow_numbers, planned_bones
 from ..gaussianimate_addon.weights.starting import BindTask, Method, read_task, starting_skin
 
 METHODS = (
@@ -77,8 +77,10 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
         if self.proxy and proxy is None:
             raise RigError(f"There is no object '{self.proxy}'; name the proxy mesh")
         context.view_layer.update()
-        bones = number_bones(armature)
+        follow_numbers(armature)  # what was edited before
+        bones = planned_bones(armature)  # numbered when all has gone well
         self._subjects = Subjects((object.session_uid, object.name), (armature.session_uid, armature.name))
+        self._bones = [bone.name for bone in bones]
         return read_task(object, armature, bones, cast(Method, self.method), proxy)
 
     @staticmethod
@@ -89,9 +91,13 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
     def apply(self, context: bpy.types.Context, result: Skin) -> None:
         """Store them and make the deformer."""
         object, armature = find_object(*self._subjects.splats), find_object(*self._subjects.armature)
-        bones = number_bones(armature)
+        if armature.mode == "EDIT":
+            raise RigError(f"'{armature.name}' is being edited; leave Edit Mode and bind again")
+        if [bone.name for bone in planned_bones(armature)] != self._bones:
+            raise RigError(f"The bones of '{armature.name}' changed meanwhile; bind again")
         notes = bind_splats(context, object, armature, result)
-        summary = f"Bound to '{armature.name}', {len(bones)} deform bone{'s'[: len(bones) != 1]}"
+        count = len(self._bones)
+        summary = f"Bound to '{armature.name}', {count} deform bone{'s'[: count != 1]}"
         object_notes(object).rig_notes = "\n".join([summary, *notes])
         self.report({"INFO"}, f"'{object.name}': {summary}")
 

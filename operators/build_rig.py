@@ -22,6 +22,7 @@ from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.rig_object import apply_rig
 from ..gaussianimate_addon.sample_armature import find_armature, sample_armature_steps
 from ..gaussianimate_addon.subject import active_splats, find_object, linked_reason
+from ..gaussianimate_addon.weights.layers import dropped_note, has_layers, read_layers
 from .place import select_only
 
 if TYPE_CHECKING:
@@ -130,13 +131,16 @@ class GAUSSIANIMATE_OT_build_rig(JobOperator, bpy.types.Operator):
         object = find_object(self._uid, self._name)
         if context.object is not None and context.object.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
+        before = read_layers(object).layers if has_layers(object) else ()
         armature = apply_rig(context, object, result.rig, result.skin, result.motion)
         remember_replay(armature)
         if not bpy.app.background:  # bones are dragged next, which only the drawer keeps up with
             set_display(object, DRAWER)
         select_only(context, armature)
         known = object_notes(object).import_notes.splitlines()
-        notes = [note for note in (*result.report.notes, *result.skin.notes) if note not in known]
+        kept = read_layers(object).bones if has_layers(object) else ()
+        gone = dropped_note([layer for layer in before if layer.bone not in kept])
+        notes = [note for note in (*result.report.notes, *result.skin.notes, *gone) if note not in known]
         object_notes(object).rig_notes = "\n".join([result.summary, *notes])
         for note in notes:
             self.report({"INFO"}, note)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import bpy
 
+from ...core.errors import RigError
 from ...core.skinning.skin import Skin
-from ..armature import SKIN_BONE, indexed_bones
 from ..attributes import splats
 from ..capture_object import is_capture_object
 from ..deformer import add_deformer
 from ..modifiers import DISPLAY, remove_modifier
 from ..rig_object import own_splats, show_playback
-from ..skin_attributes import SKIN, write_skin
-from .layers import padded, restart_layers
+from ..skin_attributes import BASE, SKIN, influence_count, read_skin, remove_skin, write_skin
+from .layers import LAYERS, padded, restart_layers, restore_text
+from .numbering import bone_numbers, follow_numbers, planned_bones, restore_numbers, write_numbers
 
 
 def bind_splats(
     context: bpy.types.Context, object: bpy.types.Object, armature: bpy.types.Object, skin: Skin
 ) -> tuple[str, ...]:
-    """Let an armature whose deform bones have numbers carry the splats, where both stand now.
+    """Let an armature carry the splats, where both stand now; its deform bones get their numbers.
 
     Layers that the splats have stay and act on the new weights; those of bones the armature has not go. An
     object without parent becomes the armature's child. A rig the object had keeps its armature.
@@ -28,18 +31,49 @@ def bind_splats(
     Returns
     -------
     notes : one sentence each on what was cut, for a report
+
+    Raises
+    ------
+    RigError : the splats are not those the weights were made for, or as `add_deformer`; all is as before then
     """
-    own_splats(object)
-    data, names = splats(object), [bone.name for bone in indexed_bones(armature, SKIN_BONE)]
-    write_skin(data, padded(skin), SKIN)
-    notes = restart_layers(object, names)
+    names = [bone.name for bone in planned_bones(armature)]
+    if len(skin) != len(splats(object).points):
+        raise RigError(f"The splats of '{object.name}' changed meanwhile; bind again")
+    with weights_kept(object, armature):
+        own_splats(object)
+        write_skin(splats(object), padded(skin), SKIN)
+        notes = restart_layers(object, names)
+        write_numbers(armature, names)
+        add_deformer(object, armature)
+    follow_numbers(armature)  # others that it carries
     if is_capture_object(object):
         show_playback(object, False)
     remove_modifier(object, DISPLAY)  # thins out what plays; it comes again for what is deformed
-    add_deformer(object, armature)
     _parent(context, object, armature)
     context.view_layer.update()
     return (*skin.notes, *notes)
+
+
+@contextmanager
+def weights_kept(object: bpy.types.Object, armature: bpy.types.Object) -> Iterator[None]:
+    """Put weights, layers and the numbers of bones back where something goes wrong."""
+    data, numbers = splats(object), bone_numbers(armature)
+    text, skins = data.get(LAYERS), {kind: _skin_of(data, kind) for kind in (SKIN, BASE)}
+    try:
+        yield
+    except BaseException:
+        object.data = data  # where splats of its own were made
+        restore_numbers(armature, numbers)
+        for kind, skin in skins.items():
+            remove_skin(data, kind)
+            if skin is not None:
+                write_skin(data, skin, kind)
+        restore_text(object, text)
+        raise
+
+
+def _skin_of(data: bpy.types.PointCloud, kind: str) -> Skin | None:
+    return read_skin(data, kind) if influence_count(data, kind) else None
 
 
 def _parent(context: bpy.types.Context, object: bpy.types.Object, armature: bpy.types.Object) -> None:

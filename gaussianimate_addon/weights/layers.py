@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import SelectionError
-from ...core.selection.layer import LayerStack
+from ...core.selection.layer import LayerStack, SelectionLayer
 from ...core.selection.skin import stack_to_skin
 from ...core.selection.viewpoint import Viewpoint
 from ...core.skinning.skin import MAX_INFLUENCES, STATIC, Skin
@@ -84,18 +84,28 @@ def restart_layers(object: bpy.types.Object, names: Sequence[str]) -> tuple[str,
 
     Parameters
     ----------
-    names : all bones, by their numbers; layers of others go
+    names : all bones, by their numbers; layers of others go, which a note says
     """
     data, fresh = splats(object), LayerStack(tuple(names))
     before = read_layers(object).layers if has_layers(object) else ()
     kept = tuple(layer for layer in before if layer.bone in fresh.bones)
+    gone = dropped_note([layer for layer in before if layer.bone not in fresh.bones])
     forget_layers(object)
     write_skin(data, padded(read_skin(data)), SKIN)
     write_layers(object, fresh, evaluate=False)
     if not kept:
-        return ()
+        return gone
     _keep_base(data)
-    return write_layers(object, replace(fresh, layers=kept))
+    return (*gone, *write_layers(object, replace(fresh, layers=kept)))
+
+
+def dropped_note(layers: Sequence[SelectionLayer]) -> tuple[str, ...]:
+    """Return one sentence on layers that went because their bones did, none for no layers."""
+    if not layers:
+        return ()
+    bones = ", ".join(f"'{name}'" for name in dict.fromkeys(layer.bone for layer in layers))
+    what = "1 selection layer" if len(layers) == 1 else f"{len(layers)} selection layers"
+    return (f"Dropped {what} of bones that the armature does not have: {bones}",)
 
 
 def forget_layers(object: bpy.types.Object) -> None:
@@ -107,6 +117,19 @@ def forget_layers(object: bpy.types.Object) -> None:
     if LAYERS in data:
         del data[LAYERS]
         fill_list(object, LayerStack(()))
+
+
+def restore_text(object: bpy.types.Object, text: str | None) -> None:
+    """Put back the document as it was, None for none; weights stay as they are."""
+    from .layer_list import fill_list
+
+    if text is None:
+        if LAYERS in splats(object):
+            del splats(object)[LAYERS]
+            fill_list(object, LayerStack(()))
+        return
+    splats(object)[LAYERS] = text
+    fill_list(object, _parsed(text))
 
 
 def transform_layers(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:

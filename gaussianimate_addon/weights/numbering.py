@@ -34,46 +34,98 @@ def bound_objects(armature: bpy.types.Object) -> list[bpy.types.Object]:
     ]
 
 
-def number_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
-    """Give numbers to the deform bones that have none, and return all that have one, in order.
+def planned_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
+    """Return the bones that :func:`number_bones` will give the numbers from 0; changes nothing.
 
     The skin bones of a rig that learned its capture's motion stay the only ones.
 
     Raises
     ------
-    RigError : there are no deform bones, or the armature is linked
+    RigError : there are no deform bones, or the armature is linked and lacks numbers
     """
-    if reason := linked_reason(armature, armature.data):
-        raise RigError(reason)
-    data = cast(bpy.types.Armature, armature.data)
-    if not (has_motion(armature) and indexed_bones(armature, SKIN_BONE)):
-        if not bound_objects(armature):
-            for bone in indexed_bones(armature, SKIN_BONE):
-                del bone[SKIN_BONE]
-        follow_bones(armature, [b.name for b in data.bones if b.use_deform and SKIN_BONE not in b])
-    bones = indexed_bones(armature, SKIN_BONE)
+    data, numbered = cast(bpy.types.Armature, armature.data), indexed_bones(armature, SKIN_BONE)
+    missing = [bone for bone in data.bones if bone.use_deform and SKIN_BONE not in bone]
+    if _is_learned(armature):
+        return numbered
+    if linked_reason(armature, data):
+        if numbered and not missing:
+            return numbered  # bound to in its own file
+        raise RigError(
+            f"The bones of '{armature.name}' are linked from another file and cannot be numbered; bind "
+            "splats to it in that file first, or make it and its data local (Object > Relations > Make Local)"
+        )
+    objects = bound_objects(armature)
+    if objects:
+        bones = _in_order(data, objects) + missing
+    else:
+        bones = [bone for bone in data.bones if bone.use_deform]
     if not bones:
         raise RigError(f"'{armature.name}' has no deform bones; switch Deform on in the properties of bones")
     return bones
 
 
-def follow_bones(armature: bpy.types.Object, added: Sequence[str] = ()) -> bool:
-    """Let numbers, weights, layers and deformers follow bones that were renamed, deleted or duplicated.
+def number_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
+    """Give numbers to the deform bones that have none, let what is bound follow, and return all in order.
 
-    Parameters
-    ----------
-    added : names of bones that get the next numbers
+    Raises
+    ------
+    RigError : as :func:`planned_bones`
+    """
+    write_numbers(armature, [bone.name for bone in planned_bones(armature)])
+    follow_numbers(armature)
+    return indexed_bones(armature, SKIN_BONE)
+
+
+def follow_numbers(armature: bpy.types.Object) -> None:
+    """Let what is bound follow bones that were numbered or edited, but for rigs with learned motion."""
+    if bound_objects(armature) and not _is_learned(armature):
+        follow_bones(armature)
+
+
+def _is_learned(armature: bpy.types.Object) -> bool:
+    """Whether the numbers are those of a motion that was learned, and stay."""
+    return has_motion(armature) and bool(indexed_bones(armature, SKIN_BONE))
+
+
+def write_numbers(armature: bpy.types.Object, names: Sequence[str]) -> None:
+    """Number these bones from 0, and no others; what is bound has to follow then."""
+    data = cast(bpy.types.Armature, armature.data)
+    if data.library is None:  # else they have them
+        _number(data, names)
+
+
+def bone_numbers(armature: bpy.types.Object) -> dict[str, int]:
+    """Return the numbers that bones have, by name."""
+    data = cast(bpy.types.Armature, armature.data)
+    return {bone.name: int(bone[SKIN_BONE]) for bone in data.bones if SKIN_BONE in bone}
+
+
+def restore_numbers(armature: bpy.types.Object, numbers: dict[str, int]) -> None:
+    """Give bones the numbers they had."""
+    data = cast(bpy.types.Armature, armature.data)
+    if data.library is not None:
+        return
+    for bone in data.bones:
+        if bone.name in numbers:
+            bone[SKIN_BONE] = numbers[bone.name]
+        elif SKIN_BONE in bone:
+            del bone[SKIN_BONE]
+
+
+def follow_bones(armature: bpy.types.Object) -> bool:
+    """Let numbers, weights, layers and deformers follow bones that were numbered, renamed, deleted or copied.
 
     Returns
     -------
     whether anything had to follow
     """
     data, objects = cast(bpy.types.Armature, armature.data), bound_objects(armature)
+    if data.library is not None:
+        return False
     known = [bone_names(_group(object)) for object in objects]
-    kept = _numbered(data, max(known, key=len, default=[]))
+    kept = _numbered(data, _longest(known))
     moved = {old: new for new, old in enumerate(sorted(kept))}
-    bones = [kept[old] for old in sorted(kept)] + [data.bones[name] for name in added]
-    names = [bone.name for bone in bones]
+    names = [kept[old].name for old in sorted(kept)]
     _number(data, names)
     stale = [o for o, before in zip(objects, known, strict=True) if _is_stale(before, names, moved)]
     done: set[int] = set()
@@ -81,6 +133,16 @@ def follow_bones(armature: bpy.types.Object, added: Sequence[str] = ()) -> bool:
         renew(object, armature, moved, names, weights=splat_uid(object) not in done)
         done.add(splat_uid(object))
     return bool(stale)
+
+
+def _in_order(data: bpy.types.Armature, objects: Sequence[bpy.types.Object]) -> list[bpy.types.Bone]:
+    """Return the bones that have numbers, without copies."""
+    kept = _numbered(data, _longest([bone_names(_group(object)) for object in objects]))
+    return [kept[number] for number in sorted(kept)]
+
+
+def _longest(known: Sequence[Sequence[str]]) -> Sequence[str]:
+    return max(known, key=len, default=[])
 
 
 def splat_uid(object: bpy.types.Object) -> int:
