@@ -177,7 +177,7 @@ def library(empty_scene, tmp_path):
 
 def test_a_linked_armature_without_numbers_is_told_what_to_do(library):
     object, armature = library(False)
-    with pytest.raises(RuntimeError, match="bind splats to it in that file first, or make it and its data local"):
+    with pytest.raises(RuntimeError, match="bind splats to it in that file first, or make it"):
         ops.bind(armature=armature.name, method="ENVELOPE")
     assert deformer(object) is None and not has_layers(object)
     own = armature.make_local()
