@@ -21,10 +21,9 @@ class GAUSSIANIMATE_OT_show_bent(ResamplingJob, bpy.types.Operator):
         """Lay it over the splats, which GaussiAnimate draws from now on."""
         object = self.subject()
         before = object_notes(object).display
-        self.report({"INFO"}, show_overlay(object, result))
+        for line in show_overlay(object, result).splitlines():
+            self.report({"INFO"}, line)
         self.job_undo = object_notes(object).display != before
-        for note in result.found.notes:
-            self.report({"WARNING"}, note)
 
 
 class GAUSSIANIMATE_OT_hide_bent(bpy.types.Operator):

@@ -17,10 +17,10 @@ from .whole import origins
 
 
 def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
-    """Show which splats are split, how badly they bend as heat; returns the counts as one line."""
+    """Show which splats are split, how often as heat; returns counts and notes, one sentence a line."""
     if object_notes(object).display != DRAWN_HERE and not bpy.app.background:
         set_display(object, DRAWN_HERE)
-    text = answer.summary("would be split")
+    text = "\n".join([answer.summary("would be split"), *answer.found.notes])
     values = bent_values(answer)[origins(splats(object))]
     DRAWER.overlay = Mask(object.session_uid, values, text)
     redraw_views()
