@@ -28,6 +28,16 @@ METHODS = (
 )
 
 
+def bendy_note(armature: bpy.types.Object, names: list[str]) -> tuple[str, ...]:
+    """Return one sentence where bones bend, which weights of whole bones cannot follow."""
+    data = cast(bpy.types.Armature, armature.data)
+    count = sum(data.bones[name].bbone_segments > 1 for name in names)
+    if not count:
+        return ()
+    what = "1 bendy bone carries" if count == 1 else f"{count} bendy bones carry"
+    return (f"{what} splats as straight bones do, without the bend between head and tail",)
+
+
 @dataclass(frozen=True)
 class Subjects:
     """Session numbers and names of the objects a bind is about."""
@@ -95,7 +105,7 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
             raise RigError(f"'{armature.name}' is being edited; leave Edit Mode and bind again")
         if [bone.name for bone in planned_bones(armature)] != self._bones:
             raise RigError(f"The bones of '{armature.name}' changed meanwhile; bind again")
-        notes = bind_splats(context, object, armature, result)
+        notes = (*bind_splats(context, object, armature, result), *bendy_note(armature, self._bones))
         count = len(self._bones)
         summary = f"Bound to '{armature.name}', {count} deform bone{'s'[: count != 1]}"
         object_notes(object).rig_notes = "\n".join([summary, *notes])

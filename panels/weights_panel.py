@@ -91,7 +91,7 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
                 depress=data.pose_position == "REST",
                 icon="ARMATURE_DATA",
             )
-        layout.prop_search(layer_list(object), "bone", data, "bones", icon="BONE_DATA")
+        layout.prop(layer_list(object), "bone", icon="BONE_DATA")
         if not has_layers(object) or not read_layers(object).layers:
             wrapped(context, layout, "Draw with the selection tools of the toolbar", "INFO")
             return

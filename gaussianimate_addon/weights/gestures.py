@@ -167,7 +167,10 @@ def layer_bone(object: bpy.types.Object, name: str) -> str:
         raise SelectionError(f"'{armature.name}' has no bone '{name}'")
     if SKIN_BONE not in bone:
         if not bone.use_deform:
-            raise SelectionError(f"The bone '{name}' deforms nothing; switch Deform on in its properties")
+            raise SelectionError(
+                f"The bone '{name}' deforms nothing; choose a deform bone in the Weights panel, or switch "
+                "Deform on in its properties"
+            )
         number_bones(armature)
     if SKIN_BONE not in bone:
         raise SelectionError(f"The bone '{name}' is no skin bone of the rig; choose one of its skin bones")

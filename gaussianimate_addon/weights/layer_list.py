@@ -12,6 +12,7 @@ import bpy
 
 from ...core.errors import SelectionError
 from ...core.selection.layer import LayerStack, SelectionLayer
+from ..armature import SKIN_BONE
 from ..attributes import splats
 from ..deformer import deformer_armature
 from .layers import has_layers, read_layers, write_layers
@@ -161,6 +162,13 @@ def _set_bone(shown: Any, value: str) -> None:
     _set_active_bone(shown.id_data, value)
 
 
+def _search_bones(shown: Any, context: bpy.types.Context, text: str) -> list[str]:
+    """Return the bones that can hold splats; rigs for animators have many more."""
+    data = _armature_data(shown.id_data)
+    bones = [] if data is None else data.bones
+    return [b.name for b in bones if (b.use_deform or SKIN_BONE in b) and text.lower() in b.name.lower()]
+
+
 class GaussianimateLayers(bpy.types.PropertyGroup):
     """The list, and the bone that layers are drawn for: the armature's active one."""
 
@@ -176,6 +184,7 @@ class GaussianimateLayers(bpy.types.PropertyGroup):
             description="Bone that weights are drawn for",
             get=_bone,
             set=_set_bone,
+            search=_search_bones,
         )
 
 
