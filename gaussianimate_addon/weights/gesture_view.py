@@ -88,16 +88,24 @@ def _draw_line(region: bpy.types.Region, line: NDArray[np.float32]) -> None:
 
 
 def outlines_of(shape: Shape) -> list[NDArray[np.float32]]:
-    """Return the lines (P, 2) that are drawn for a shape, pixels, closed but for strokes."""
+    """Return the lines (P, 2) that are drawn for a shape, pixels, closed but for the path of a stroke.
+
+    A stroke has a circle at the pen as well, as large as the brush.
+    """
     if isinstance(shape, Stroke):
-        return [np.array(shape.points, np.float32).reshape(-1, 2)]
+        path = np.array(shape.points, np.float32).reshape(-1, 2)
+        return [path, *(path[-1] + radius * _circle() for radius in shape.radii[-1:])]
     if isinstance(shape, Lasso):
         return [np.array([*ring, ring[0]], np.float32) for ring in shape.outlines]
     assert isinstance(shape, (Rectangle, Ellipse))
     if isinstance(shape, Rectangle):
         local = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]) * shape.half
     else:
-        turn = np.linspace(0, 2 * np.pi, ROUND + 1)
-        local = np.stack([np.cos(turn), np.sin(turn)], axis=1) * shape.radii
+        local = _circle() * shape.radii
     c, s = np.cos(shape.angle), np.sin(shape.angle)
     return [(local @ np.array([[c, s], [-s, c]]) + shape.centre).astype(np.float32)]
+
+
+def _circle() -> NDArray[np.float32]:
+    turn = np.linspace(0, 2 * np.pi, ROUND + 1)
+    return np.stack([np.cos(turn), np.sin(turn)], axis=1).astype(np.float32)

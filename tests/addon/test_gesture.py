@@ -124,7 +124,9 @@ def test_outlines_go_round_the_shapes():
         np.testing.assert_allclose(line[0], line[-1], atol=1e-4)
         x, y = line.astype(float).T
         np.testing.assert_allclose(shape.distance(x, y, normals=False).value, 0, atol=1e-4)
-    assert len(outlines_of(Stroke(((0, 0), (5, 5)), (3, 3)))[0]) == 2
+    path, pen = outlines_of(Stroke(((0, 0), (5, 5)), (2, 3)))
+    assert len(path) == 2
+    np.testing.assert_allclose(np.hypot(*(pen - (5, 5)).T), 3, rtol=1e-5, err_msg="as large as the brush")
     ring = ((0, 0), (90, 10), (40, 80))
     assert [len(line) for line in outlines_of(Lasso((ring, ring)))] == [4, 4]
 

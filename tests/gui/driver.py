@@ -2,8 +2,8 @@
 
 Started by run.sh, which installs nothing on the user's side: the archive named by GAUSSIANIMATE_ARCHIVE
 is installed into a throw-away user folder. Events are Blender's own simulated ones
-(--enable-event-simulate), so neither a window manager nor an input tool is needed; mouse.py takes real ones where
-xdotool is there.
+(--enable-event-simulate), so neither a window manager nor an input tool is needed; mouse.py takes real
+ones where xdotool is there.
 """
 
 from __future__ import annotations
