@@ -179,6 +179,7 @@ def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
     RigError : they moved, but not by one affine map.
     """
     stored = np.array(object.get(POINTS, ()), np.float64).reshape(-1, 4)
+    stored = stored[np.isfinite(stored).all(axis=1)]
     if not len(stored):
         return None
     rows, before = stored[:, 0].astype(int), stored[:, 1:]
@@ -209,10 +210,11 @@ def bind_skin_rests(object: bpy.types.Object) -> NDArray[np.float64]:
 
 
 def _spread_rows(positions: NDArray[np.float64]) -> list[int]:
-    """Return up to `REFERENCES` rows by farthest-point sampling (Gonzalez 1985)."""
-    rows = [0]
-    distance = np.full(len(positions), np.inf)
-    while len(rows) < min(REFERENCES, len(positions)):
-        distance = np.minimum(distance, ((positions - positions[rows[-1]]) ** 2).sum(axis=1))
+    """Return up to `REFERENCES` rows that are finite by farthest-point sampling (Gonzalez 1985)."""
+    finite = np.flatnonzero(np.isfinite(positions).all(axis=1))
+    places, rows = positions[finite], [0][: len(finite)]
+    distance = np.full(len(places), np.inf)
+    while len(rows) < min(REFERENCES, len(places)):
+        distance = np.minimum(distance, ((places - places[rows[-1]]) ** 2).sum(axis=1))
         rows.append(int(distance.argmax()))
-    return rows
+    return finite[rows].tolist()

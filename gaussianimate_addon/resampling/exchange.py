@@ -115,9 +115,15 @@ def _exchange(old: bpy.types.PointCloud, new: bpy.types.PointCloud, name: str) -
     if new.name != name and not old.name.endswith(SUFFIX):
         old.name = f"{name}.old"  # to make room for the name
     new.name = name
-    for object in followers(old):
-        object.data = new
-        if POINTS in object:
-            remember_points(object)
+    shown = followers(old)
+    try:
+        for object in shown:
+            object.data = new
+            if POINTS in object:
+                remember_points(object)
+    except BaseException:
+        for object in shown:  # what is new goes with the error, and must not take objects along
+            object.data = old
+        raise
     if not old.users:
         bpy.data.pointclouds.remove(old)

@@ -201,6 +201,22 @@ def test_splats_that_are_not_finite_stay_as_they_are(bar):
     assert len(rows) > 200 and (rows == 7).sum() == 1 and (rows == 9).sum() == 1
 
 
+def test_a_splat_that_is_nowhere(empty_scene):
+    """Its place is not finite from before the bind."""
+    from drawn_weights import add_armature, add_splats
+
+    object, armature = add_splats(empty_scene, cloud=large(make_cloud(100))), add_armature(empty_scene)
+    object.data.attributes["position"].data[0].vector = [float("nan")] * 3
+    select(object)
+    ops.bind(armature=armature.name, method="ENVELOPE")
+    armature.pose.bones["arm.L"].rotation_mode = "XYZ"
+    armature.pose.bones["arm.L"].rotation_euler = (1, 0, 0.5)
+    assert ops.resample(epsilon=0.03) == {"FINISHED"} and len(object.data.points) > 100
+    assert (origins(object) == 0).sum() == 1 and bind_is_stale(object) is None
+    ops.restore_splats()
+    assert len(object.data.points) == 100
+
+
 def test_no_splats(empty_scene):
     object, _ = bent_bar(empty_scene)
     object.data.resize(0)

@@ -5,14 +5,17 @@ import math
 import bpy
 import numpy as np
 import pytest
+from answering import learned_bar, play_joints, residuals
 from drawn_weights import BONES, add_armature, add_splats, select
 from resampling import EPSILON, bent_bar, large, ops, origins, whole
 from rigs import make_cloud
 
 from gaussianimate.core.resample.resample import ResampleOptions, resample
-from gaussianimate.gaussianimate_addon.bake import rest_splats
+from gaussianimate.gaussianimate_addon.armature import SKIN_BONE
+from gaussianimate.gaussianimate_addon.bake import rest_splats, skin_transforms
 from gaussianimate.gaussianimate_addon.resampling.limits import carrying_bones, turns_of
 from gaussianimate.gaussianimate_addon.resampling.poses import action_frames, frame_poses, limit_poses
+from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 
 
 @pytest.fixture
@@ -124,6 +127,34 @@ def test_bones_of_a_hand_made_armature_and_their_controls(empty_scene):
     assert {bone.name for bone in carrying_bones(armature)} == {"control", *BONES}
     ops.resample(mode="LIMITS", epsilon=EPSILON)
     assert len(object.data.points) > 100
+
+
+def test_live_skin_bones_answer_the_poses(empty_scene):
+    """Secondary motion is in the poses of both, and stands as before afterwards."""
+    object, armature, _ = learned_bar(empty_scene)
+    play_joints(armature)
+    empty_scene.frame_set(12)
+    before, shown = residuals(armature), []
+    for frame in range(4, 20, 5):
+        empty_scene.frame_set(frame)
+        shown.append(skin_transforms(bpy.context.evaluated_depsgraph_get(), object))
+    empty_scene.frame_set(12)
+    np.testing.assert_array_equal(residuals(armature), before)
+    played = finished(frame_poses(bpy.context, object, 4, 19, 5))
+    turned = finished(limit_poses(bpy.context, object, 0.5))
+    np.testing.assert_allclose(played, np.stack(shown), atol=1e-5)
+    SESSION.paused = True
+    try:
+        for bone in armature.pose.bones:
+            if SKIN_BONE in bone.bone:
+                bone.matrix_basis.identity()
+        rigid = finished(frame_poses(bpy.context, object, 4, 19, 5))
+        rigid_turned = finished(limit_poses(bpy.context, object, 0.5))
+    finally:
+        SESSION.paused = False
+    assert np.abs(played - rigid).max() > 0.02 and np.abs(turned - rigid_turned).max() > 0.02
+    assert not SESSION.failures
+    SESSION.forget()
 
 
 def refused(match, **options):
