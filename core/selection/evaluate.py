@@ -15,6 +15,7 @@ from .layer import LayerStack, SelectionLayer
 from .viewpoint import Projected, Viewpoint
 
 Floats = NDArray[np.floating]
+Views = dict[Viewpoint, Projected]
 CHUNK = 1 << 17  # smaller ones let threads wait for each other between the many short steps
 MOST_THREADS = 8
 
@@ -100,6 +101,7 @@ class StackField:
         self.fields = [
             [LayerField(layer) for layer in stack.of_bone(bone, muted=False)] for bone in stack.bones
         ]
+        self.layered = np.array([bool(fields) for fields in self.fields], bool)
 
     def evaluate(
         self, points: Floats, weights: Floats, gradients: Floats | None, blank: bool = False
@@ -109,17 +111,30 @@ class StackField:
         Fastest where each bone's weights, and each component of its gradients, lie side by side (`zeros`),
         and where they are known to be ``blank``: 0 everywhere.
         """
-        views: dict[Viewpoint, Projected] = {}
-        for bone, fields in enumerate(self.fields):
-            if not fields:
-                continue
-            w, g = weights[:, bone], None if gradients is None else gradients[:, bone].T
-            for number, field in enumerate(fields):
-                layer, view = field.layer, field.layer.viewpoint
-                if view not in views:
-                    views[view] = view.project(points, weights.dtype)
-                selected = field.select(points, views[view], g is not None)
-                compose(layer.operation, layer.strength, w, g, selected, blank and number == 0)
+        views: Views = {}
+        for bone in np.flatnonzero(self.layered).tolist():
+            g = None if gradients is None else gradients[:, bone].T
+            self.evaluate_bone(bone, points, weights[:, bone], g, views, blank)
+
+    def evaluate_bone(
+        self,
+        bone: int,
+        points: Floats,
+        weights: Floats,
+        gradients: Floats | None,
+        views: Views,
+        blank: bool = False,
+    ) -> None:
+        """Change the weights (N,) and gradients (3, N) of one bone in place.
+
+        views : what was seen of the points, for this bone and the next ones
+        """
+        for number, field in enumerate(self.fields[bone]):
+            layer, view = field.layer, field.layer.viewpoint
+            if view not in views:
+                views[view] = view.project(points, weights.dtype)
+            selected = field.select(points, views[view], gradients is not None)
+            compose(layer.operation, layer.strength, weights, gradients, selected, blank and number == 0)
 
 
 def evaluate_stack(

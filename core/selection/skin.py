@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SelectionError
-from ..skinning.skin import MAX_INFLUENCES, STATIC, Skin, unit_sum
-from ..skinning.weights import normalize
-from .evaluate import Floats, StackField, in_chunks, zeros
+from ..skinning.skin import MAX_INFLUENCES, STATIC, Skin
+from .evaluate import Floats, StackField, Views, in_chunks
+from .gathering import Gathering, Slots, empty_slots
 from .layer import LayerStack
 
-VALUES = 1 << 20  # weights held at once by a thread
 Influences = tuple[NDArray[np.int32], Floats, Floats]
 
 
@@ -83,61 +82,105 @@ class SkinField:
     ) -> tuple[Influences, NDArray[np.float64]]:
         """Return the influences, and the share (N,) of the weight that was cut off."""
         points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
-        weights, gradients = zeros(len(points), bones + 1)
-        if self.base is not None:
-            self._start(points, np.arange(len(points)) if rows is None else rows, weights, gradients)
-        self.prepared.evaluate(points, weights[:, 1:], gradients[:, 1:], self.base is None)
-        self._complete(weights, gradients)
-        return _strongest(weights, gradients, min(self.influences, bones + 1))
+        found = self._gather(points, np.arange(len(points)) if rows is None else rows)
+        held = np.flatnonzero(found.total > 0 if self.completion == "static" else found.total >= 1e-6)
+        slots, total = found.slots(held), found.total.take(held)
+        if self.completion == "static":
+            slots, total = self._completed(slots, total)
+        kept = slots.strongest(min(self.influences, bones + 1))
+        lost = np.zeros(len(points))
+        lost[held] = np.maximum(1 - kept.weights.sum(axis=0) / total, 0)
+        return _influences(kept, held, len(points), self.root), lost
+
+    def _gather(self, points: Floats, rows: NDArray[np.integer]) -> Gathering:
+        """Return the weights of all bones that have any, one bone after the other."""
+        n = len(points)
+        found, start = Gathering(n), _Start(self, points, rows)
+        weights, gradients = np.zeros(n), np.zeros((3, n))
+        views: Views = {}
+        for bone in np.flatnonzero(self.prepared.layered | start.held).tolist():
+            start.add(bone, weights, gradients)
+            self.prepared.evaluate_bone(bone, points, weights, gradients, views, not start.held[bone])
+            found.add(bone, weights, gradients)
+            weights[:], gradients[:] = 0, 0
+        return found
+
+    def _completed(self, slots: Slots, total: Floats) -> tuple[Slots, Floats]:
+        """Give missing weight to the root, and return the new sums too."""
+        lack, slope = np.maximum(1 - total, 0), -slots.gradients.sum(axis=1)
+        slope[:, lack == 0] = 0
+        if self.root == STATIC:
+            return slots.led_by(STATIC, lack, slope), total + lack
+        own = slots.bones == self.root  # unused slots of bone 0 have nothing
+        lack_and_own = lack + np.where(own, slots.weights, 0).sum(axis=0)
+        slope += np.where(own, slots.gradients, 0).sum(axis=1)
+        for part in (slots.weights, *slots.gradients):
+            part[own] = 0
+        return slots.led_by(self.root, lack_and_own, slope).by_bone(), total + lack
 
     def all_weights(self, points: Floats, rows: NDArray[np.integer] | None = None) -> Floats:
         """Return the weights alone, (N, M + 1): the static bone's, then all bones'; see `__call__`."""
         points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
         weights = np.zeros((bones + 1, len(points))).T
         if self.base is not None:
-            self._start(points, np.arange(len(points)) if rows is None else rows, weights, None)
+            start = _Start(self, points, np.arange(len(points)) if rows is None else rows)
+            for bone in np.flatnonzero(start.held).tolist():
+                start.add(bone, weights[:, bone + 1], np.zeros((3, len(points))))
         self.prepared.evaluate(points, weights[:, 1:], None)
-        self._complete(weights, None)
+        self._complete(weights)
         crowded = np.flatnonzero(np.count_nonzero(weights, axis=1) > self.influences)
         weakest = np.argsort(-weights[crowded], axis=1, kind="stable")[:, self.influences :]
         weights[crowded[:, None], weakest] = 0
         weights /= weights.sum(axis=1)[:, None]
         return weights
 
-    def _start(
-        self, points: Floats, rows: NDArray[np.integer], weights: Floats, gradients: Floats | None
-    ) -> None:
-        """Fill in the base's weights, carried from its splats; column 0 is left to completion."""
-        assert self.base is not None and self.positions is not None
-        base, away = self.base, points - self.positions[rows]
-        for bones, w, g in zip(
-            base.indices[rows].T,
-            base.weights[rows].T.astype(np.float64),
-            np.moveaxis(base.gradients[rows].astype(np.float64), 1, 0),
-            strict=True,
-        ):
-            there = w + np.einsum("ni,ni->n", g, away)
-            kept = np.flatnonzero((bones != STATIC) & ((w > 0) | (there > 0)))
-            weights[kept, bones[kept] + 1] += np.clip(there[kept], 0, 1)
-            if gradients is None:
-                continue
-            clamped = (there < 0) | (there > 1)
-            gradients[kept, bones[kept] + 1] += np.where(clamped[:, None], 0, g)[kept]
-
-    def _complete(self, weights: Floats, gradients: Floats | None) -> None:
+    def _complete(self, weights: Floats) -> None:
         """Give missing weight to the root in place; column 0 is the bone that never moves."""
         total = weights.sum(axis=1)
         if self.completion == "none":
             empty = total < 1e-6
             weights[empty] = 0
             weights[empty, self.root + 1] = 1
-            if gradients is not None:
-                gradients[empty] = 0
             return
         lacking = np.flatnonzero(total < 1)
         weights[lacking, self.root + 1] += 1 - total[lacking]
-        if gradients is not None:
-            gradients[lacking, self.root + 1] -= gradients[lacking].sum(axis=1)
+
+
+class _Start:
+    """The base's weights at points, carried on from its splats.
+
+    held : (M,) the bones that have any
+    """
+
+    def __init__(self, skin_field: SkinField, points: Floats, rows: NDArray[np.integer]) -> None:
+        self.held = np.zeros(len(skin_field.stack.bones), bool)
+        self._parts: list[tuple[NDArray[np.int32], Floats, Floats]] = []
+        base = skin_field.base
+        if base is None:
+            return
+        assert skin_field.positions is not None
+        away = points - skin_field.positions[rows]
+        for bones, w, g in zip(
+            base.indices[rows].T,
+            base.weights[rows].T.astype(np.float64),
+            base.gradients[rows].transpose(1, 2, 0).astype(np.float64),
+            strict=True,
+        ):
+            there = w + np.einsum("in,ni->n", g, away)
+            kept = (bones != STATIC) & ((w > 0) | (there > 0))
+            g[:, (there < 0) | (there > 1)] = 0
+            self._parts.append((np.where(kept, bones, STATIC), np.clip(there, 0, 1), g))
+            self.held[np.unique(bones[kept])] = True
+
+    def add(self, bone: int, weights: Floats, gradients: Floats) -> None:
+        """Add a bone's weights (N,) and gradients (3, N) to those that are there."""
+        if not self.held[bone]:
+            return
+        for bones, w, g in self._parts:
+            rows = np.flatnonzero(bones == bone)
+            weights[rows] += w.take(rows)
+            for kept, gradient in zip(gradients, g, strict=True):
+                kept[rows] += gradient.take(rows)
 
 
 def stack_to_skin(
@@ -162,36 +205,38 @@ def stack_to_skin(
     """
     skin_field = SkinField(stack, influences, base, positions, completion, root)
     n, k = len(positions), min(influences, len(stack.bones) + 1)
-    indices, lost = np.zeros((n, k), np.int32), np.zeros(n)
-    weights, gradients = np.zeros((n, k), np.float32), np.zeros((n, k, 3), np.float32)
+    indices, lost = np.zeros((k, n), np.int32), np.zeros(n)
+    weights, gradients = np.zeros((k, n), np.float32), np.zeros((3, k, n), np.float32)
 
     def work(rows: slice) -> None:
-        found, lost[rows] = skin_field.with_loss(positions[rows], np.arange(n)[rows])
-        indices[rows], weights[rows], gradients[rows] = found
+        (bones, w, g), lost[rows] = skin_field.with_loss(positions[rows], np.arange(n)[rows])
+        indices[:, rows], weights[:, rows], gradients[..., rows] = bones.T, w.T, g.T
 
-    in_chunks(n, work, threads, max(VALUES // (len(stack.bones) + 1), 256))
+    in_chunks(n, work, threads)
+    weights[0] = 1 - weights[1:].sum(axis=0)
     notes = ()
     if lost.max(initial=0) > 1e-6:
         notes = (
             f"{(lost > 1e-6).sum()} splats had more than {influences} influences; the strongest stay "
             f"and take over up to {100 * lost.max():.1f} % of a splat's weight",
         )
-    return Skin(indices, unit_sum(weights), gradients, notes)
+    return Skin(indices.T, weights.T, gradients.T, notes)
 
 
-def _strongest(weights: Floats, gradients: Floats, count: int) -> tuple[Influences, NDArray[np.float64]]:
-    """Keep the strongest columns of each row and normalise them; column c is bone c - 1.
+def _influences(kept: Slots, held: NDArray[np.intp], count: int, root: int) -> Influences:
+    """Return normalised influences on all points, those that nothing holds left to the root.
 
     Normalising, cutting off and normalising again is the same as normalising what is kept.
     """
-    n, left = np.arange(len(weights)), weights.copy()
-    indices = np.empty((len(weights), count), dtype=np.int32)
-    for slot in range(count):
-        indices[:, slot] = left.argmax(axis=1)
-        left[n, indices[:, slot]] = -1
-    total = weights.sum(axis=1)
-    kept, slopes = weights[n[:, None], indices], gradients[n[:, None], indices]
-    lost = np.maximum(1 - kept.sum(axis=1) / total, 0)
-    kept, slopes = normalize(kept, slopes)
-    unused = (kept == 0) & (slopes == 0).all(axis=-1)
-    return (np.where(unused, 0, indices - 1).astype(np.int32), kept, slopes), lost
+    total, slope = kept.weights.sum(axis=0), kept.gradients.sum(axis=1)
+    all_points = empty_slots(len(kept.weights), count, kept.weights.dtype)
+    all_points.bones[0], all_points.weights[0] = root, 1
+    for slot, (bones, weights) in enumerate(zip(kept.bones, kept.weights, strict=True)):
+        share, used = weights / total, weights > 0
+        gradients = (kept.gradients[:, slot] - share * slope) / total
+        used |= gradients.any(axis=0)
+        all_points.bones[slot, held] = np.where(used, bones, 0)
+        all_points.weights[slot, held] = share
+        for whole, part in zip(all_points.gradients[:, slot], gradients, strict=True):
+            whole[held] = part
+    return all_points.bones.T, all_points.weights.T, all_points.gradients.transpose(2, 1, 0)

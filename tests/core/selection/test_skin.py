@@ -116,6 +116,20 @@ def test_unselected_points_stay(stack, points):
         assert not skin.gradients.any()
 
 
+def test_next_to_nothing_is_nothing_without_completion(stack, points):
+    """Points that are held by less than a millionth stay, and change nothing elsewhere."""
+    faint = stack.changed(0, strength=5e-7)
+    weights, gradients = evaluate_stack(faint, points)
+    nothing = weights.sum(axis=1) < 1e-6
+    assert (weights[nothing] > 0).any(axis=1).sum() > 5
+    indices = np.tile(np.arange(6, dtype=np.int32), (len(points), 1))
+    expected = make_skin(points, indices, weights, gradients, completion="none")
+    found = stack_to_skin(faint, points, completion="none")
+    np.testing.assert_array_equal(found.weights[nothing], np.tile([1, 0, 0, 0], (nothing.sum(), 1)))
+    np.testing.assert_array_equal(found.indices[:, 0], expected.indices[:, 0])
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-6)
+
+
 def test_layers_on_a_skin(stack, points, rng):
     """Bones without layers keep what they have; layers act on what their bones have."""
     weights = rng.dirichlet(np.ones(3), len(points))
