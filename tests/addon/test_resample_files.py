@@ -176,6 +176,25 @@ def test_a_rigged_capture_keeps_its_frames(capture):
     np.testing.assert_allclose(values(capture.data)["position"], 2 * before["position"], rtol=1e-4, atol=1e-4)
 
 
+def test_learning_anew_asks_for_the_whole_splats(empty_scene):
+    """What solves the captured motion again needs the splats that were captured."""
+    from answering import learned_bar
+
+    object, _, _ = learned_bar(empty_scene)
+    scales = object.data.attributes["scale"].data
+    scales.foreach_set("vector", np.full(450, 0.1, np.float32))
+    other = create_capture_object(
+        bpy.context, make_capture(cloud := make_cloud(150), make_rig(cloud)), cloud, "y"
+    )
+    ops.resample(mode="ACTION", epsilon=0.02)
+    assert len(object.data.points) > 150
+    for learn in (ops.refit_skeleton, lambda: ops.add_capture(source=other.name), ops.build_rig):
+        with pytest.raises(RuntimeError, match="was resampled; restore its whole splats first"):
+            learn()
+    ops.restore_splats()
+    assert ops.refit_skeleton() == {"FINISHED"}
+
+
 def test_copies_that_play_the_frames_keep_whole_splats(capture):
     other = capture.copy()
     for modifier in list(other.modifiers):
