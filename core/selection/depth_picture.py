@@ -19,9 +19,13 @@ from .viewpoint import Floats, Viewpoint
 MOST_CELLS = 96 * 96  # of what is cut out
 LONGEST = 1024  # cells along a side of that
 SPLATS_PER_CELL = 8
-REACH = 1 << 14  # finest cells to each side of the window's corner; splats beyond hide nothing
-SMALLEST = 0.25  # pixels
-HALF_DARK = np.log(2) - 1e-9
+FINEST = 2048  # cells along a window at most
+BEFORE, ALONG = (
+    1024,
+    4096,
+)  # cells below and left of the window's corner, and all along a side; no splat beyond
+NOWHERE = np.uint64(2**64 - 1)
+HALF_DARK = np.log(2) * (1 - 1e-3)  # less what rounding to 16 bits takes
 
 
 class Cells(NamedTuple):
@@ -53,37 +57,49 @@ class DepthPicture:
     def __init__(self, seen: Preview, opacities: Floats | None = None, scales: Floats | None = None) -> None:
         self.view = seen.viewpoint
         self.cell = _cell_size(seen)
-        self._levels = {0: _finest(*self._sort_in(seen, opacities, scales))}
+        depths = np.empty(len(seen.points), np.float32)
 
-    def _sort_in(
-        self, seen: Preview, opacities: Floats | None, scales: Floats | None
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
-        """Return for the splats near the window a key of cell and depth, and how many times they darken
-        what is behind them by a factor e."""
-        n = len(seen.points)
-        keys, darkness = np.empty(n, np.uint64), np.empty(n, np.float32)
+        def measure(rows: slice) -> None:
+            depths[rows] = _depths(self.view, seen.points[rows])
+
+        in_chunks(len(depths), measure, seen.threads)
+        least = depths.min(where=seen.at.seen & np.isfinite(depths), initial=np.inf)
+        depths -= least if np.isfinite(least) else 0
+        self._levels = {0: _finest(self._keys(seen, depths, opacities, scales), least)}
+
+    def _keys(
+        self, seen: Preview, depths: NDArray[np.float32], opacities: Floats | None, scales: Floats | None
+    ) -> NDArray[np.uint64]:
+        """Return for each splat a number that says cell, depth and darkness and sorts by them.
+
+        24 bits each for the cell and the depth (a float without its lowest bits), 16 for the darkness: how
+        many times light falls by a factor e behind the splat. Those in no cell have the largest number.
+        """
+        keys = np.empty(len(depths), np.uint64)
 
         def work(rows: slice) -> None:
-            points, x, y = seen.points[rows], seen.at.x[rows], seen.at.y[rows]
-            column, inside = self._cells_along(x, 0)
-            row, in_row = self._cells_along(y, 1)
+            column, inside = self._cells_along(seen.at.x[rows], 0)
+            row, in_row = self._cells_along(seen.at.y[rows], 1)
             inside &= in_row
-            keys[rows] = (row * (2 * REACH) + column).astype(np.uint64) << np.uint64(32)
-            keys[rows] |= _sortable(_depths(self.view, points))
-            keys[rows][~inside] = np.iinfo(np.uint64).max
+            key = (row * ALONG + column).astype(np.uint64)
+            key <<= np.uint64(24)
+            key |= depths[rows].view(np.uint32) >> np.uint32(8)
+            key <<= np.uint64(16)
             hidden = None
             if opacities is not None and scales is not None:
                 hidden = opacities[rows] * self._covered(scales[rows], seen.at.w[rows])
-            darkness[rows] = _darkness(hidden)
+            key |= _darkness(hidden).view(np.uint16)
+            key[~inside] = NOWHERE
+            keys[rows] = key
 
-        in_chunks(n, work, seen.threads)
-        return keys, darkness
+        in_chunks(len(keys), work, seen.threads)
+        return keys
 
-    def _cells_along(self, x: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return columns or rows from 0 to 2 REACH, and which of them the picture has."""
-        t = np.floor((x - np.float32(self.view.window[axis])) * np.float32(1 / self.cell))
-        inside = (t >= -REACH) & (t < REACH)
-        return np.where(inside, t, 0).astype(np.int64) + REACH, inside
+    def _cells_along(self, x: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Return columns or rows from 0, and which of them the picture has."""
+        t = (x - np.float32(self.view.window[axis])) * np.float32(1 / self.cell) + np.float32(BEFORE)
+        inside = (t >= 0) & (t < ALONG)
+        return np.where(inside, t, 0).astype(np.int32), inside
 
     def _covered(self, scales: Floats, w: NDArray[np.float32]) -> Floats:
         """Return the share of a cell that splats cover, seen along their smallest axis."""
@@ -174,11 +190,12 @@ def _cell_size(seen: Preview) -> float:
     at, coarse = seen.at, np.sqrt(width * height) / 64
     inside = (at.x >= left) & (at.x < left + width) & (at.y >= bottom) & (at.y < bottom + height)
     count = np.count_nonzero(inside)
+    smallest = max(width, height) / FINEST
     if not count:
-        return max(coarse, SMALLEST)
+        return max(coarse, smallest)
     column, row = ((at.x[inside] - left) / coarse).astype(int), ((at.y[inside] - bottom) / coarse).astype(int)
     occupied = np.count_nonzero(np.bincount(row * (int(width / coarse) + 1) + column))
-    return max(float(np.sqrt(occupied * SPLATS_PER_CELL / count)) * coarse, SMALLEST)
+    return max(float(np.sqrt(occupied * SPLATS_PER_CELL / count)) * coarse, smallest)
 
 
 def _depths(view: Viewpoint, points: Floats) -> NDArray[np.float32]:
@@ -190,45 +207,37 @@ def _depths(view: Viewpoint, points: Floats) -> NDArray[np.float32]:
         return depth + np.float32(view.depth(points[:1])[0])
 
 
-def _sortable(depth: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """Return whole numbers in the order of the floats."""
-    bits = (depth + np.float32(0)).view(np.uint32)  # there is one 0
-    return bits ^ np.where(bits >> 31, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
-
-
-def _from_sortable(bits: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """Undo `_sortable`."""
-    return (bits ^ np.where(bits >> 31, np.uint32(0x80000000), np.uint32(0xFFFFFFFF))).view(np.float32)
-
-
-def _darkness(hidden: Floats | None) -> Floats | np.float32:
-    """Return ``-log`` of what splats let pass, at most 20."""
+def _darkness(hidden: Floats | None) -> NDArray[np.float16]:
+    """Return ``-log`` of what splats let pass, at most 15."""
     if hidden is None:
-        return np.float32(20)
-    return np.minimum(-np.log1p(-np.clip(hidden, 0, 1 - 1e-7)), 20)
+        return np.array([15], np.float16)
+    return (-np.log1p(-np.clip(hidden, 0, 1 - 3e-7))).astype(np.float16)
 
 
-def _finest(keys: NDArray[np.uint64], darkness: NDArray[np.float32]) -> Cells:
-    """Return the cells of splats by their keys."""
-    order = np.argsort(keys)
-    keys = keys[order]
-    count = int(np.searchsorted(keys, np.iinfo(np.uint64).max))
-    keys, order = keys[:count], order[:count]
-    cell = (keys >> np.uint64(32)).astype(np.int64)
-    depth = _from_sortable(keys.astype(np.uint32))
+def _finest(keys: NDArray[np.uint64], least: np.float32) -> Cells:
+    """Return the cells of splats by their keys, whose depths count from the least one."""
+    keys = np.sort(keys)
+    keys = keys[: np.searchsorted(keys, NOWHERE)]
+    cell = (keys >> np.uint64(40)).astype(np.int32)
     start = np.flatnonzero(np.diff(cell, prepend=-1))
-    end = np.append(start[1:], count).astype(np.intp)
-    passed = np.concatenate([[0.0], np.cumsum(darkness[order], dtype=np.float64)])
+    end = np.append(start[1:], len(keys)).astype(np.intp)
+    darkness = keys.astype(np.uint16).view(np.float16)
+    passed = np.concatenate([[0.0], np.cumsum(darkness, dtype=np.float64)])
     dark = np.searchsorted(passed[1:], passed[start] + HALF_DARK)
-    median = np.where(dark < end, depth[np.minimum(dark, max(count - 1, 0))], np.float32(np.inf))
-    row, column = np.divmod(cell[start], 2 * REACH)
-    return Cells((column - REACH).astype(np.int32), (row - REACH).astype(np.int32), median, depth[start])
+    median = np.where(dark < end, _key_depths(keys, np.minimum(dark, end - 1)) + least, np.float32(np.inf))
+    row, column = np.divmod(cell[start], ALONG)
+    return Cells(column - BEFORE, row - BEFORE, median, _key_depths(keys, start) + least)
+
+
+def _key_depths(keys: NDArray[np.uint64], rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Return the depths in some keys."""
+    return ((keys[rows] >> np.uint64(16)).astype(np.uint32) << np.uint32(8)).view(np.float32)
 
 
 def _coarser(cells: Cells, level: int) -> Cells:
     """Return cells of ``2**level`` times the size: medians of those that hide something, and first depths."""
     column, row = cells.column >> level, cells.row >> level
-    group = row.astype(np.int64) * (2 * REACH) + column
+    group = row.astype(np.int64) * ALONG + column
     order = np.lexsort((cells.median, group))
     start = np.flatnonzero(np.diff(group[order], prepend=group.min(initial=0) - 1))
     if not len(start):
