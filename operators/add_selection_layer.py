@@ -19,6 +19,7 @@ from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.subject import active_splats, linked_reason
 from ..gaussianimate_addon.weights.gesture_settings import CURVES, OPERATIONS
 from ..gaussianimate_addon.weights.gestures import add_layer, layer_bone, make_shape, surface_below
+from ..gaussianimate_addon.weights.layer_depth import with_depth
 from ..gaussianimate_addon.weights.views import viewpoint_of
 from .selection_gesture import DrawsNewSelection
 
@@ -64,6 +65,7 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         angle: float
         curve: str
         through: bool
+        depth: float
         name: str
     else:
         bone: bpy.props.StringProperty(name="Bone", description="Deform bone; empty: the active one")
@@ -89,6 +91,13 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
         through: bpy.props.BoolProperty(
             name="Through", description="Select through everything, not only the surface seen first"
+        )
+        depth: bpy.props.FloatProperty(
+            name="Depth",
+            description="Full so far behind the surface seen first, and gone at twice that; 0: as the splats "
+            "are dense",
+            subtype="DISTANCE",
+            min=0.0,
         )
         name: bpy.props.StringProperty(name="Name")
 
@@ -117,7 +126,7 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         if self.through:
             return layer
         found = surface_below(object, view, shape, feather) if front is None else front(object, layer)
-        return replace(layer, front=found)
+        return replace(layer, front=with_depth(found, self.depth))
 
     def _try_bone(self, object: bpy.types.Object) -> None:
         layer_bone(object, self.bone)

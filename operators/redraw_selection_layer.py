@@ -108,8 +108,13 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
         if layer.front is None or (shape, feather) == (layer.shape, layer.feather):
             return drawn
         if front is not None:
-            return replace(drawn, front=front(object, drawn))
-        return replace(drawn, front=surface_below(object, layer.viewpoint, shape, feather))
+            found = front(object, drawn)
+        else:
+            found = surface_below(object, layer.viewpoint, shape, feather)
+        if found is not None:  # no shallower than it was
+            deeper = max(found.thickness, layer.front.thickness), max(found.falloff, layer.front.falloff)
+            found = replace(found, thickness=deeper[0], falloff=deeper[1])
+        return replace(drawn, front=found)
 
     def _finish(self, context: bpy.types.Context) -> set[str]:
         """Keep waiting after a click without a drag; Enter keeps the shape there is."""

@@ -24,6 +24,8 @@ def _draw_settings(shape: str) -> Any:
         settings = gesture_settings(context)
         for name in ("operation", "strength", "smoothness", "curve", "through"):
             layout.prop(settings, name)
+        if not settings.through:
+            layout.prop(settings, "depth")
         if shape == "STROKE":
             layout.prop(settings, "radius")
 

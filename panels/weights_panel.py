@@ -116,8 +116,10 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
         column = layout.column()
         column.use_property_split = True
         column.use_property_decorate = False
-        for name in ("operation", "strength", "smoothness", "curve"):
+        for name in ("operation", "strength", "smoothness", "curve", "through"):
             column.prop(line, name)
+        if not line.through:
+            column.prop(line, "depth")
         row = layout.row(align=True)
         row.operator(GAUSSIANIMATE_OT_view_selection_layer.bl_idname, text="Its View", icon="VIEW_CAMERA")
         row.operator(GAUSSIANIMATE_OT_redraw_selection_layer.bl_idname, icon="GREASEPENCIL")

@@ -17,7 +17,7 @@ CURVES = (
     ("SMOOTHSTEP", "Smooth", "Fades with a continuous slope"),
     ("LINEAR", "Linear", "Fades evenly"),
 )
-REMEMBERED = ("smoothness", "strength", "operation", "radius", "curve", "through")
+REMEMBERED = ("smoothness", "strength", "operation", "radius", "curve", "through", "depth")
 
 
 class GaussianimateGesture(bpy.types.PropertyGroup):
@@ -30,6 +30,7 @@ class GaussianimateGesture(bpy.types.PropertyGroup):
         radius: float
         curve: str
         through: bool
+        depth: float
     else:
         smoothness: bpy.props.FloatProperty(
             name="Smoothness",
@@ -52,6 +53,13 @@ class GaussianimateGesture(bpy.types.PropertyGroup):
         curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
         through: bpy.props.BoolProperty(
             name="Through", description="Select through everything, not only the surface seen first"
+        )
+        depth: bpy.props.FloatProperty(
+            name="Depth",
+            description="Full so far behind the surface seen first, and gone at twice that; 0: as the splats "
+            "are dense",
+            subtype="DISTANCE",
+            min=0.0,
         )
 
 

@@ -5,7 +5,6 @@ Every line of the list reads its values from the document and writes them there,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import bpy
@@ -15,96 +14,9 @@ from ...core.selection.layer import LayerStack, SelectionLayer
 from ..armature import SKIN_BONE
 from ..attributes import splats
 from ..deformer import deformer_armature
-from .layers import has_layers, read_layers, write_layers
-
-OPERATIONS = ("add", "subtract", "replace", "multiply", "mix")
-CURVES = ("smoothstep", "linear")
-
-
-def _object_of(data: Any) -> bpy.types.Object | None:
-    return next((object for object in bpy.data.objects if object.data == data), None)
-
-
-def _read(line: Any) -> SelectionLayer | None:
-    """Return the layer of a line, None where the document does not go that far."""
-    object = _object_of(line.id_data)
-    if object is None or not has_layers(object):
-        return None
-    layers = read_layers(object).layers
-    return layers[line.index] if 0 <= line.index < len(layers) else None
-
-
-def _write(line: Any, **values: Any) -> None:
-    object = _object_of(line.id_data)
-    layer = _read(line)
-    if object is None or layer is None:
-        return
-    stack = read_layers(object)
-    changed = stack.changed(line.index, **values)
-    if changed != stack:
-        write_layers(object, changed, evaluate=set(values) != {"name"})
-
-
-def _feather(line: Any, **values: Any) -> None:
-    layer = _read(line)
-    if layer is not None:
-        _write(line, feather=replace(layer.feather, **values))
-
-
-# Getters and setters are functions: Blender evaluates annotations where it finds no names within lambdas.
-
-
-def _title(line: Any) -> str:
-    return layer_title(_read(line))
-
-
-def _set_title(line: Any, value: str) -> None:
-    _write(line, name=value)
-
-
-def _shown(line: Any) -> bool:
-    layer = _read(line)
-    return layer is not None and not layer.muted
-
-
-def _set_shown(line: Any, value: bool) -> None:
-    _write(line, muted=not value)
-
-
-def _smoothness(line: Any) -> float:
-    layer = _read(line)
-    return 0.0 if layer is None else layer.feather.width
-
-
-def _set_smoothness(line: Any, value: float) -> None:
-    _feather(line, width=value)
-
-
-def _strength(line: Any) -> float:
-    layer = _read(line)
-    return 0.0 if layer is None else layer.strength
-
-
-def _set_strength(line: Any, value: float) -> None:
-    _write(line, strength=value)
-
-
-def _operation(line: Any) -> int:
-    layer = _read(line)
-    return 0 if layer is None else OPERATIONS.index(layer.operation)
-
-
-def _set_operation(line: Any, value: int) -> None:
-    _write(line, operation=OPERATIONS[value])
-
-
-def _curve(line: Any) -> int:
-    layer = _read(line)
-    return 0 if layer is None else CURVES.index(layer.feather.curve)
-
-
-def _set_curve(line: Any, value: int) -> None:
-    _feather(line, curve=CURVES[value])
+from . import layer_values as values
+from .layer_values import OPERATIONS, object_of
+from .layers import has_layers, read_layers
 
 
 class GaussianimateLayer(bpy.types.PropertyGroup):
@@ -118,39 +30,58 @@ class GaussianimateLayer(bpy.types.PropertyGroup):
         strength: float
         operation: str
         curve: str
+        through: bool
+        depth: float
     else:
         index: bpy.props.IntProperty()
-        title: bpy.props.StringProperty(name="Name", get=_title, set=_set_title)
+        title: bpy.props.StringProperty(name="Name", get=values.get_title, set=values.set_title)
         shown: bpy.props.BoolProperty(
-            name="Acts", description="Whether the layer acts on the weights", get=_shown, set=_set_shown
+            name="Acts",
+            description="Whether the layer acts on the weights",
+            get=values.get_shown,
+            set=values.set_shown,
         )
         smoothness: bpy.props.FloatProperty(
             name="Smoothness",
             description="Width of the fade across the edge, pixels of the view it was drawn in",
             min=0.0,
             soft_max=400.0,
-            get=_smoothness,
-            set=_set_smoothness,
+            get=values.get_smoothness,
+            set=values.set_smoothness,
         )
         strength: bpy.props.FloatProperty(
             name="Strength",
             description="Weight where the selection is full",
             min=0.0,
             max=1.0,
-            get=_strength,
-            set=_set_strength,
+            get=values.get_strength,
+            set=values.set_strength,
         )
         operation: bpy.props.EnumProperty(
             name="Operation",
             items=[(name.upper(), name.title(), "") for name in OPERATIONS],
-            get=_operation,
-            set=_set_operation,
+            get=values.get_operation,
+            set=values.set_operation,
         )
         curve: bpy.props.EnumProperty(
             name="Fade",
             items=[("SMOOTHSTEP", "Smooth", "A continuous slope"), ("LINEAR", "Linear", "Fades evenly")],
-            get=_curve,
-            set=_set_curve,
+            get=values.get_curve,
+            set=values.set_curve,
+        )
+        through: bpy.props.BoolProperty(
+            name="Through",
+            description="Select through everything, not only the surface seen first",
+            get=values.get_through,
+            set=values.set_through,
+        )
+        depth: bpy.props.FloatProperty(
+            name="Depth",
+            description="Full so far behind the surface, and gone at twice that",
+            subtype="DISTANCE",
+            min=0.0,
+            get=values.get_depth,
+            set=values.set_depth,
         )
 
 
@@ -226,15 +157,8 @@ def active_layer(object: bpy.types.Object) -> tuple[int, SelectionLayer]:
     return index, layers[index]
 
 
-def layer_title(layer: SelectionLayer | None) -> str:
-    """Return the name the user gave, else what was drawn."""
-    if layer is None:
-        return ""
-    return layer.name or {"stroke": "Brush"}.get(layer.shape.kind, layer.shape.kind.title())
-
-
 def _armature_data(data: Any) -> Any:
-    object = _object_of(data)
+    object = object_of(data)
     armature = deformer_armature(object) if object is not None else None
     return None if armature is None else armature.data
 

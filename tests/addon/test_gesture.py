@@ -14,9 +14,12 @@ from pictures import draw, perspective, rigged
 from gaussianimate.core.errors import SelectionError
 from gaussianimate.core.selection.shapes import Ellipse, Lasso, Rectangle, Stroke
 from gaussianimate.gaussianimate_addon.drawer.atlas import Source, build_atlas
+from gaussianimate.gaussianimate_addon.drawer.display import set_display
 from gaussianimate.gaussianimate_addon.drawer.draw import Item
 from gaussianimate.gaussianimate_addon.drawer.mask import Mask
 from gaussianimate.gaussianimate_addon.drawer.offscreen import prepare
+from gaussianimate.gaussianimate_addon.properties import display_settings, object_notes
+from gaussianimate.gaussianimate_addon.weights.gesture_display import borrow_display, return_display
 from gaussianimate.gaussianimate_addon.weights.gesture_path import GesturePath, TypedNumber
 from gaussianimate.gaussianimate_addon.weights.gesture_settings import gesture_settings
 from gaussianimate.gaussianimate_addon.weights.gesture_view import outlines_of
@@ -223,3 +226,23 @@ def test_settings_are_kept_in_the_scene(empty_scene, tmp_path):
     settings = gesture_settings(bpy.context)
     assert (settings.smoothness, settings.operation) == (12, "MIX")
     assert json.dumps(settings.through) == "false"
+
+
+def test_the_display_comes_back_unless_more_than_colours_is_shown(empty_scene):
+    object = add_splats(empty_scene)
+    notes, shown = object_notes(object), display_settings(empty_scene)
+    assert notes.display == "NATIVE" and borrow_display(object) and notes.display == "DRAWER"
+    return_display(object.session_uid, empty_scene)
+    assert notes.display == "NATIVE" and object.display_type == "TEXTURED"
+    for name, value, plain in (("show", "WEIGHT", "COLOUR"), ("show", "STRETCH", "COLOUR"),
+                               ("outlines", True, False), ("gradients", True, False),
+                               ("unweighted", True, False)):  # fmt: skip
+        setattr(shown, name, value)
+        assert borrow_display(object)
+        return_display(object.session_uid, empty_scene)
+        assert notes.display == "DRAWER", name
+        assert not borrow_display(object), "was chosen by then"
+        setattr(shown, name, plain)
+        set_display(object, "NATIVE")
+    bpy.data.objects.remove(object)
+    return_display(12345, empty_scene)  # gone meanwhile
