@@ -141,8 +141,16 @@ def solve(request: Request, progress: Progress) -> Answer:
         found = split_all(whole.cloud, whole.skin, whole.field)
     else:
         options = ResampleOptions(request.epsilon or None, unit=whole.metre, budget=request.budget)
-        found = resample(whole.cloud, whole.skin, request.transforms, options, whole.field, progress=progress)
+        poses = distinct(request.transforms)
+        found = resample(whole.cloud, whole.skin, poses, options, whole.field, progress=progress)
     return Answer(request, found, *_weights(whole, found))
+
+
+def distinct(poses: F64) -> F64:
+    """Return the poses (F, B, 3, 4) without those that an earlier one repeats, as where a motion is held."""
+    rows = np.round(np.reshape(poses, (len(poses), -1)), 6)
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return poses[np.sort(first)]
 
 
 def _weights(whole: WholeSplats, found: Resampled) -> tuple[Skin, Skin | None]:

@@ -15,6 +15,7 @@ from gaussianimate.gaussianimate_addon.armature import SKIN_BONE
 from gaussianimate.gaussianimate_addon.bake import rest_splats, skin_transforms
 from gaussianimate.gaussianimate_addon.resampling.limits import carrying_bones, turns_of
 from gaussianimate.gaussianimate_addon.resampling.poses import action_frames, frame_poses, limit_poses
+from gaussianimate.gaussianimate_addon.resampling.task import distinct
 from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 
 
@@ -189,6 +190,14 @@ def test_splats_that_nothing_poses(empty_scene):
     add_splats(empty_scene)
     refused("'bar' is not rigged; build a rig or bind it to an armature first")
     refused("'bar' is not rigged", mode="UNIFORM")
+
+
+def test_held_poses_count_once(bar):
+    object, _ = bar
+    held = finished(frame_poses(bpy.context, object, 7, 20, 1))
+    assert len(held) == 14
+    np.testing.assert_array_equal(distinct(held), held[:3])
+    np.testing.assert_array_equal(distinct(held[::-1]), held[[-1, 1, 0]])
 
 
 def test_a_hidden_armature_poses_all_the_same(bar):

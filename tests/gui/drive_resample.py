@@ -29,7 +29,8 @@ def script(output):
     look(view()[2])
     view()[0].spaces.active.overlay.show_relationship_lines = False
     yield from driver.show_tab()
-    yield from until("resample_bent", lambda shot: shot.check(view(), stage.BASE, RED))
+    yield 1.0
+    Shot("resample_native")
 
     yield from shown_and_hidden()
     yield from escaped()
@@ -45,6 +46,7 @@ def needles():
     long = np.tile(np.float32([0.2, 0.02, 0.02]), COUNT)
     object.data.attributes["scale"].data.foreach_set("vector", long)
     object.data.update_tag()
+    stage.ours("gaussianimate_addon.drawer.display").set_display(object, "NATIVE")
 
 
 def open_panel():
@@ -102,6 +104,7 @@ def shown_and_hidden():
     press("show_bent", epsilon=EPSILON)
     yield from wait_until(idle, 60, "the preview")
     assert overlay() is not None and count() == COUNT
+    assert bar().gaussianimate.display == "DRAWER", "what shows them"
     assert "of 1,500 splats" in overlay().text, overlay().text
     yield from until("resample_shown", heat)
     bpy.ops.gaussianimate.hide_bent()
