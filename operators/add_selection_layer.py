@@ -74,10 +74,12 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
             name="Points",
             description="JSON rows of x and y in pixels, y up (brush: also the radius; lasso: or several "
             "outlines, lists of rows)",
+            options={"HIDDEN"},
         )
         view: bpy.props.StringProperty(
             name="View",
             description="Name of a camera, or JSON of a viewpoint; empty: the 3D viewport",
+            options={"HIDDEN"},
         )
         smoothness: bpy.props.FloatProperty(
             name="Smoothness", description="Width of the fade across the edge, pixels", default=40.0, min=0.0

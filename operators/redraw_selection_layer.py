@@ -41,6 +41,7 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
             name="Points",
             description="JSON rows of x and y in pixels of the layer's view, as for Add Selection Layer; "
             "empty: the shape it has",
+            options={"HIDDEN"},
         )
         smoothness: bpy.props.FloatProperty(
             name="Smoothness", description="Width of the fade across the edge, pixels", default=40.0, min=0.0

@@ -10,9 +10,9 @@ from ..gaussianimate_addon.weights.gesture_settings import gesture_settings
 
 IDNAME = "gaussianimate.add_selection_layer"
 TOOLS = (
-    ("RECTANGLE", "Weights Rectangle", "ops.generic.select_box"),
-    ("ELLIPSE", "Weights Ellipse", "ops.generic.select_circle"),
-    ("LASSO", "Weights Lasso", "ops.generic.select_lasso"),
+    ("RECTANGLE", "Weights Rectangle", "ops.sculpt.border_mask"),
+    ("ELLIPSE", "Weights Ellipse", "ops.gpencil.primitive_circle"),
+    ("LASSO", "Weights Lasso", "ops.sculpt.lasso_mask"),
     ("STROKE", "Weights Brush", "brush.generic"),
 )
 MODES = ("OBJECT", "POSE")
