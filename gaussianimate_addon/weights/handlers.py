@@ -13,7 +13,7 @@ from ..deform_nodes import bone_names
 from ..deformer import deformer
 from . import gesture_settings, layer_list
 from .layers import has_layers
-from .numbering import bound_objects, follow_bones
+from .numbering import bound_objects, follow_bones, numbers_are_foreign
 
 
 @persistent
@@ -35,7 +35,7 @@ def _follow(edited: set[int] | None) -> None:
         if armature.type != "ARMATURE" or armature.library is not None or armature.mode == "EDIT":
             continue
         data: Any = armature.data
-        if data.library is not None or (edited is not None and data.session_uid not in edited):
+        if numbers_are_foreign(data) or (edited is not None and data.session_uid not in edited):
             continue
         objects = bound_objects(armature)
         if objects and any(has_layers(object) for object in objects) and _has_changed(data, objects):

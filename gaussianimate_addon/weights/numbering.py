@@ -18,7 +18,6 @@ from ..deform_nodes import bone_names
 from ..deformer import deformer, deformer_armature
 from ..motion_store import has_motion
 from ..point_cloud import is_splat_data
-from ..subject import linked_reason
 from .followers import renew
 
 
@@ -47,7 +46,7 @@ def planned_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
     missing = [bone for bone in data.bones if bone.use_deform and SKIN_BONE not in bone]
     if _is_learned(armature):
         return numbered
-    if linked_reason(armature, data):
+    if numbers_are_foreign(data):
         if numbered and not missing:
             return numbered  # bound to in its own file
         raise RigError(
@@ -82,6 +81,11 @@ def follow_numbers(armature: bpy.types.Object) -> None:
         follow_bones(armature)
 
 
+def numbers_are_foreign(data: bpy.types.Armature) -> bool:
+    """Whether the bones' numbers are those of another file: written here, they would be lost on saving."""
+    return data.library is not None or data.override_library is not None
+
+
 def _is_learned(armature: bpy.types.Object) -> bool:
     """Whether the numbers are those of a motion that was learned, and stay."""
     return has_motion(armature) and bool(indexed_bones(armature, SKIN_BONE))
@@ -90,7 +94,7 @@ def _is_learned(armature: bpy.types.Object) -> bool:
 def write_numbers(armature: bpy.types.Object, names: Sequence[str]) -> None:
     """Number these bones from 0, and no others; what is bound has to follow then."""
     data = cast(bpy.types.Armature, armature.data)
-    if data.library is None:  # else they have them
+    if not numbers_are_foreign(data):  # else they have them
         _number(data, names)
 
 
@@ -103,7 +107,7 @@ def bone_numbers(armature: bpy.types.Object) -> dict[str, int]:
 def restore_numbers(armature: bpy.types.Object, numbers: dict[str, int]) -> None:
     """Give bones the numbers they had."""
     data = cast(bpy.types.Armature, armature.data)
-    if data.library is not None:
+    if numbers_are_foreign(data):
         return
     for bone in data.bones:
         if bone.name in numbers:
@@ -120,7 +124,7 @@ def follow_bones(armature: bpy.types.Object) -> bool:
     whether anything had to follow
     """
     data, objects = cast(bpy.types.Armature, armature.data), bound_objects(armature)
-    if data.library is not None:
+    if numbers_are_foreign(data):
         return False
     known = [bone_names(_group(object)) for object in objects]
     kept = _numbered(data, _longest(known))

@@ -186,6 +186,31 @@ def test_a_linked_armature_without_numbers_is_told_what_to_do(library):
     assert deformer_armature(object) == own
 
 
+@pytest.mark.parametrize("numbered", [False, True])
+def test_overridden_bones_cannot_be_numbered_either(library, tmp_path, numbered):
+    """Numbers written into a library override would be gone when the file is opened again."""
+    object, linked = library(numbered)
+    armature = linked.override_create(remap_local_usages=True)
+    armature.data = linked.data.override_create(remap_local_usages=True)
+    assert armature.data.library is None and armature.data.override_library is not None
+    if not numbered:
+        with pytest.raises(RuntimeError, match="bind splats to it in that file first"):
+            ops.bind(armature=armature.name, method="ENVELOPE")
+        return
+    ops.bind(armature=armature.name, method="EMPTY")
+    draw("arm.L")
+    before = dense(read_skin(object.data), 3)
+    path = str(tmp_path / "shot.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.open_mainfile(filepath=path)
+    object = bpy.data.objects["bar"]
+    armature = deformer_armature(object)
+    armature.data.display_type = "STICK"  # an edit of the armature, which is looked at
+    bpy.context.view_layer.update()
+    assert [layer.bone for layer in read_layers(object).layers] == ["arm.L"]
+    np.testing.assert_array_equal(dense(read_skin(object.data), 3), before)
+
+
 def test_a_linked_armature_whose_bones_have_numbers_carries_splats(library):
     """Posed through a library override, as characters are."""
     object, linked = library(True)
