@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,10 +13,10 @@ from numpy.typing import DTypeLike, NDArray
 from .band import FULL, NONE, PARTLY, Band
 from .compose import Selected, compose
 from .layer import LayerStack, SelectionLayer
-from .viewpoint import Projected, Viewpoint
+from .memory import Seen
+from .viewpoint import Projected
 
 Floats = NDArray[np.floating]
-Views = dict[Viewpoint, Projected]
 CHUNK = 1 << 17  # smaller ones let threads wait for each other between the many short steps
 MOST_THREADS = 8
 
@@ -24,7 +25,17 @@ class LayerField:
     """One layer, made ready to be evaluated at many points."""
 
     def __init__(self, layer: SelectionLayer) -> None:
-        self.layer, self.band = layer, Band(layer.shape, layer.feather)
+        self.layer = layer
+        self._band: Band | None = None
+        self._lock = Lock()
+
+    @property
+    def band(self) -> Band:
+        """The cells about the shape, made when they are needed first."""
+        with self._lock:
+            if self._band is None:
+                self._band = Band(self.layer.shape, self.layer.feather)
+        return self._band
 
     def select(self, points: Floats, at: Projected, gradients: bool) -> Selected:
         """Evaluate at points (N, 3) seen in the layer's view, in the floating type of ``at``."""
@@ -111,29 +122,22 @@ class StackField:
         Fastest where each bone's weights, and each component of its gradients, lie side by side (`zeros`),
         and where they are known to be ``blank``: 0 everywhere.
         """
-        views: Views = {}
+        seen = Seen(points, weights.dtype)
         for bone in np.flatnonzero(self.layered).tolist():
             g = None if gradients is None else gradients[:, bone].T
-            self.evaluate_bone(bone, points, weights[:, bone], g, views, blank)
+            self.evaluate_bone(bone, seen, weights[:, bone], g, blank)
 
     def evaluate_bone(
-        self,
-        bone: int,
-        points: Floats,
-        weights: Floats,
-        gradients: Floats | None,
-        views: Views,
-        blank: bool = False,
+        self, bone: int, seen: Seen, weights: Floats, gradients: Floats | None, blank: bool = False
     ) -> None:
-        """Change the weights (N,) and gradients (3, N) of one bone in place.
-
-        views : what was seen of the points, for this bone and the next ones
-        """
+        """Change the weights (N,) and gradients (3, N) of one bone in place."""
         for number, field in enumerate(self.fields[bone]):
-            layer, view = field.layer, field.layer.viewpoint
-            if view not in views:
-                views[view] = view.project(points, weights.dtype)
-            selected = field.select(points, views[view], gradients is not None)
+            layer = field.layer
+            selected = None if gradients is None else seen.recall(layer)
+            if selected is None:
+                selected = field.select(seen.points, seen.at(layer.viewpoint), gradients is not None)
+                if gradients is not None:
+                    seen.remember(layer, selected)
             compose(layer.operation, layer.strength, weights, gradients, selected, blank and number == 0)
 
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from ..errors import SelectionError
 from ..skinning.skin import MAX_INFLUENCES, STATIC, Skin
-from .evaluate import Floats, StackField, Views, in_chunks
+from .evaluate import Floats, StackField, in_chunks
 from .gathering import Gathering, Slots, empty_slots
 from .layer import LayerStack
+from .memory import Memory, Seen
 
 Influences = tuple[NDArray[np.int32], Floats, Floats]
 
@@ -78,11 +79,19 @@ class SkinField:
         return self.with_loss(points, rows)[0]
 
     def with_loss(
-        self, points: Floats, rows: NDArray[np.integer] | None = None
+        self,
+        points: Floats,
+        rows: NDArray[np.integer] | None = None,
+        memory: Memory | None = None,
+        start: int = 0,
     ) -> tuple[Influences, NDArray[np.float64]]:
-        """Return the influences, and the share (N,) of the weight that was cut off."""
+        """Return the influences, and the share (N,) of the weight that was cut off.
+
+        memory, start : where selections are kept, and the place of these points among all of them
+        """
         points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
-        found = self._gather(points, np.arange(len(points)) if rows is None else rows)
+        seen = Seen(points, points.dtype, memory, start)
+        found = self._gather(seen, np.arange(len(points)) if rows is None else rows)
         held = np.flatnonzero(found.total > 0 if self.completion == "static" else found.total >= 1e-6)
         slots, total = found.slots(held), found.total.take(held)
         if self.completion == "static":
@@ -92,15 +101,14 @@ class SkinField:
         lost[held] = np.maximum(1 - kept.weights.sum(axis=0) / total, 0)
         return _influences(kept, held, len(points), self.root), lost
 
-    def _gather(self, points: Floats, rows: NDArray[np.integer]) -> Gathering:
+    def _gather(self, seen: Seen, rows: NDArray[np.integer]) -> Gathering:
         """Return the weights of all bones that have any, one bone after the other."""
-        n = len(points)
-        found, start = Gathering(n), _Start(self, points, rows)
+        n = len(seen.points)
+        found, start = Gathering(n), _Start(self, seen.points, rows)
         weights, gradients = np.zeros(n), np.zeros((3, n))
-        views: Views = {}
         for bone in np.flatnonzero(self.prepared.layered | start.held).tolist():
             start.add(bone, weights, gradients)
-            self.prepared.evaluate_bone(bone, points, weights, gradients, views, not start.held[bone])
+            self.prepared.evaluate_bone(bone, seen, weights, gradients, not start.held[bone])
             found.add(bone, weights, gradients)
             weights[:], gradients[:] = 0, 0
         return found
@@ -192,12 +200,14 @@ def stack_to_skin(
     completion: Literal["static", "none"] = "static",
     root: int = STATIC,
     threads: int | None = None,
+    memory: Memory | None = None,
 ) -> Skin:
     """Evaluate a stack at splats and return their skin; see `SkinField` for the parameters.
 
     Parameters
     ----------
     positions : (N, 3) rest positions, metres, in object space
+    memory : keeps what layers select for the next time; the result is the same
 
     Raises
     ------
@@ -209,10 +219,16 @@ def stack_to_skin(
     weights, gradients = np.zeros((k, n), np.float32), np.zeros((3, k, n), np.float32)
 
     def work(rows: slice) -> None:
-        (bones, w, g), lost[rows] = skin_field.with_loss(positions[rows], np.arange(n)[rows])
+        (bones, w, g), lost[rows] = skin_field.with_loss(
+            positions[rows], np.arange(n)[rows], memory, rows.start
+        )
         indices[:, rows], weights[:, rows], gradients[..., rows] = bones.T, w.T, g.T
 
+    if memory is not None:
+        memory.begin(positions)
     in_chunks(n, work, threads)
+    if memory is not None:
+        memory.end()
     weights[0] = 1 - weights[1:].sum(axis=0)
     notes = ()
     if lost.max(initial=0) > 1e-6:

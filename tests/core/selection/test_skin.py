@@ -5,9 +5,11 @@ import pytest
 
 from gaussianimate.core.deform.deform import deform_points, jacobian_terms
 from gaussianimate.core.errors import SelectionError
-from gaussianimate.core.selection.evaluate import evaluate_stack
+from gaussianimate.core.selection.depth_picture import front_surface
+from gaussianimate.core.selection.evaluate import LayerField, evaluate_stack
 from gaussianimate.core.selection.feather import Feather
 from gaussianimate.core.selection.layer import LayerStack, SelectionLayer
+from gaussianimate.core.selection.memory import Memory
 from gaussianimate.core.selection.shapes import Ellipse, Rectangle
 from gaussianimate.core.selection.skin import SkinField, stack_to_skin
 from gaussianimate.core.skinning.gradients import weight_gradients
@@ -128,6 +130,55 @@ def test_next_to_nothing_is_nothing_without_completion(stack, points):
     np.testing.assert_array_equal(found.weights[nothing], np.tile([1, 0, 0, 0], (nothing.sum(), 1)))
     np.testing.assert_array_equal(found.indices[:, 0], expected.indices[:, 0])
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-6)
+
+
+def test_what_is_remembered_changes_nothing(stack, points, perspective):
+    """Bit by bit, whatever was evaluated before: other numbers, places, points and layers."""
+    front = front_surface(perspective, points, (150, 80, 650, 520))
+    stacks = [
+        stack,
+        stack.changed(1, strength=0.3),
+        stack.changed(1, operation="subtract").moved(2, 0),
+        stack.changed(0, feather=Feather(60)),
+        stack.changed(0, muted=True).changed(4, front=front),
+        stack.changed(4, bone="bone 0"),
+        LayerStack(stack.bones),
+        stack,
+    ]
+    for memory in (Memory(), Memory(150_000), Memory(0)):
+        for some in (points, points + 0.1, points[:1000]):
+            for each in stacks:
+                found = stack_to_skin(each, some, memory=memory)
+                expected = stack_to_skin(each, some)
+                for one, other in zip(
+                    (found.indices, found.weights, found.gradients),
+                    (expected.indices, expected.weights, expected.gradients),
+                    strict=True,
+                ):
+                    np.testing.assert_array_equal(one, other)
+                assert memory.bytes <= memory.most
+
+
+def test_only_what_changed_is_measured(stack, points, monkeypatch):
+    measured = []
+    select = LayerField.select
+
+    def count(self, *args, **values):
+        measured.append(self.layer)
+        return select(self, *args, **values)
+
+    monkeypatch.setattr(LayerField, "select", count)
+    memory = Memory()
+    stack_to_skin(stack, points, memory=memory)
+    assert len(measured) == 5
+    stack_to_skin(stack.changed(1, strength=0.3, operation="mix", name="x"), points, memory=memory)
+    assert len(measured) == 5
+    wider = stack.changed(2, feather=Feather(150))
+    stack_to_skin(wider, points, memory=memory)
+    assert measured[5:] == [wider.layers[2]]
+    memory.clear()
+    stack_to_skin(wider, points, memory=memory)
+    assert len(measured) == 11 and memory.bytes > 0
 
 
 def test_layers_on_a_skin(stack, points, rng):
