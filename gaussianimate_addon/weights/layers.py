@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import SelectionError
 from ...core.selection.layer import LayerStack, SelectionLayer
+from ...core.selection.memory import Memory
 from ...core.selection.skin import stack_to_skin
 from ...core.selection.viewpoint import Viewpoint
 from ...core.skinning.skin import MAX_INFLUENCES, STATIC, Skin
@@ -24,6 +25,7 @@ from ..attributes import read_attribute, splats
 from ..skin_attributes import BASE, SKIN, influence_count, read_skin, remove_skin, write_skin
 
 LAYERS = "gaussianimate_layers"  # custom property of the splats
+MEMORY = Memory()  # what layers select of the splats that were evaluated last; goes by values
 
 
 def has_layers(object: bpy.types.Object) -> bool:
@@ -157,7 +159,7 @@ def update_weights(object: bpy.types.Object) -> tuple[str, ...]:
     base = read_skin(data, BASE) if influence_count(data, BASE) else None
     if stack.layers:
         positions = read_attribute(data, "position").astype(np.float64)
-        skin = stack_to_skin(stack, positions, base=base)
+        skin = stack_to_skin(stack, positions, base=base, memory=MEMORY)
     else:
         skin = empty_skin(len(data.points)) if base is None else base
         remove_skin(data, BASE)
