@@ -12,7 +12,7 @@ from ..armature import SKIN_BONE
 from ..deform_nodes import bone_names
 from ..deformer import deformer
 from . import gesture_settings, layer_list
-from .layers import has_layers
+from .layers import MEMORY, has_layers
 from .numbering import bound_objects, follow_bones, numbers_are_foreign
 
 
@@ -28,6 +28,12 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
 def _after_undo(*_: Any) -> None:
     """Undo brings back what followers did after the step was stored."""
     _follow(None)
+
+
+@persistent
+def _after_load(*_: Any) -> None:
+    """The splats of the file before need no room any more."""
+    MEMORY.clear()
 
 
 def _follow(edited: set[int] | None) -> None:
@@ -67,6 +73,7 @@ _HANDLERS = (
     ("depsgraph_update_post", _after_update),
     ("undo_post", _after_undo),
     ("redo_post", _after_undo),
+    ("load_post", _after_load),
 )
 
 
@@ -84,5 +91,6 @@ def unregister() -> None:
         handlers = getattr(bpy.app.handlers, event)
         if function in handlers:
             handlers.remove(function)
+    MEMORY.clear()
     gesture_settings.unregister()
     layer_list.unregister()
