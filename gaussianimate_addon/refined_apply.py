@@ -35,7 +35,7 @@ from .skeleton_bones import skeleton_is_edited
 from .skin_attributes import read_skin, write_skin
 from .skin_space import object_to_rig, skin_space
 from .subject import active_armature_of
-from .weights.layers import has_layers, restart_layers
+from .weights.layers import has_layers, read_layers, restart_layers
 
 F64 = NDArray[np.float64]
 TURNED = 1e-5  # difference of a matrix from the identity that is none
@@ -136,6 +136,8 @@ def apply_refined(
             "dropped; add it again"
         )
     followers = _followers(object, armature)
+    if has_layers(object):
+        read_layers(object)  # raises where they are of a later version, before anything is changed
     store, notes = store_joined(object, result.more)
     bones = RefinedBones(read.rig, refined.rig, refined.joint_origins, refined.bone_origins, read.space)
     with editable(context, armature), replaced_data(armature), _kept_skin(object):

@@ -23,7 +23,7 @@ from .modifiers import DEFORM, DISPLAY, PLAYBACK, find_modifier, remove_modifier
 from .motion_store import store_motion
 from .motion_switch import remember_replay
 from .skin_attributes import write_skin
-from .weights.layers import has_layers, restart_layers
+from .weights.layers import has_layers, read_layers, restart_layers
 
 Parenting = tuple[bpy.types.Object | None, Any, str, Matrix]
 
@@ -49,6 +49,8 @@ def apply_rig(
     """
     frames = load_frames(object) if is_capture_object(object) else None
     _check_fit(object, rig, skin, frames)
+    if has_layers(object):
+        read_layers(object)  # raises where they are of a later version, before anything is changed
     # All that is new comes first: a failure on the way leaves the rig the object has.
     name = f"{object.name} rig"
     armature = rig_to_armature(context, rig, name)

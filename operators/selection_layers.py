@@ -16,8 +16,8 @@ from ..gaussianimate_addon.weights.edits import (
     duplicate_layer,
     move_layer,
 )
-from ..gaussianimate_addon.weights.layer_list import active_layer, layer_list
-from ..gaussianimate_addon.weights.layers import has_layers, read_layers
+from ..gaussianimate_addon.weights.layer_list import active_layer, layer_list, listed_layers, unreadable
+from ..gaussianimate_addon.weights.layers import has_layers
 from ..gaussianimate_addon.weights.reopen import show_view
 
 ACTIONS = (
@@ -39,7 +39,9 @@ class NeedsLayer(Reasoned):
             return "Select splats that are bound to an armature"
         if reason := linked_reason(object, object.data):
             return reason
-        if not 0 <= layer_list(object).active < len(read_layers(object).layers):
+        if problem := unreadable(object):
+            return problem
+        if not 0 <= layer_list(object).active < len(listed_layers(object)):
             return "Choose a layer in the list"
         return None
 

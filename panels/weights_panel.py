@@ -8,8 +8,7 @@ import bpy
 
 from ..gaussianimate_addon.deformer import deformer_armature
 from ..gaussianimate_addon.weights.chosen import chosen_armature, chosen_splats
-from ..gaussianimate_addon.weights.layer_list import layer_list
-from ..gaussianimate_addon.weights.layers import has_layers, read_layers
+from ..gaussianimate_addon.weights.layer_list import layer_list, listed_layers, unreadable
 from ..operators.bind_armature import GAUSSIANIMATE_OT_bind
 from ..operators.redraw_selection_layer import GAUSSIANIMATE_OT_redraw_selection_layer
 from ..operators.selection_layers import (
@@ -41,7 +40,7 @@ class GAUSSIANIMATE_UL_layers(bpy.types.UIList):
     ) -> None:
         """Draw a line: what was drawn, what it does, whether it acts."""
         object = chosen_splats(context)
-        layers = read_layers(object).layers if object is not None and has_layers(object) else ()
+        layers = listed_layers(object)
         if not 0 <= item.index < len(layers):
             return
         layer = layers[item.index]
@@ -56,7 +55,7 @@ class GAUSSIANIMATE_UL_layers(bpy.types.UIList):
     ) -> tuple[list[int], list[int]]:
         """Show the layers of the active bone only."""
         object = chosen_splats(context)
-        layers = read_layers(object).layers if object is not None and has_layers(object) else ()
+        layers = listed_layers(object)
         flags = [
             self.bitflag_filter_item if i < len(layers) and layers[i].bone == data.bone else 0
             for i in range(len(data.lines))
@@ -92,13 +91,16 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
                 icon="ARMATURE_DATA",
             )
         layout.prop(layer_list(object), "bone", icon="BONE_DATA")
-        if not has_layers(object) or not read_layers(object).layers:
+        if (problem := unreadable(object)) is not None:
+            wrapped(context, layout, problem, "ERROR")
+            return
+        if not listed_layers(object):
             wrapped(context, layout, "Draw with the selection tools of the toolbar", "INFO")
             return
         self._draw_layers(context, object)
 
     def _draw_layers(self, context: bpy.types.Context, object: bpy.types.Object) -> None:
-        layout, shown, layers = self.layout, layer_list(object), read_layers(object).layers
+        layout, shown, layers = self.layout, layer_list(object), listed_layers(object)
         row = layout.row()
         row.template_list("GAUSSIANIMATE_UL_layers", "", shown, "lines", shown, "active", rows=4)
         column = row.column(align=True)

@@ -143,6 +143,23 @@ def choose_line(object: bpy.types.Object, index: int) -> None:
         layer_list(object).active = index
 
 
+def listed_layers(object: bpy.types.Object | None) -> tuple[SelectionLayer, ...]:
+    """Return the layers there are to list: none without splats, or where they cannot be read."""
+    if object is None or not has_layers(object) or unreadable(object):
+        return ()
+    return read_layers(object).layers
+
+
+def unreadable(object: bpy.types.Object) -> str | None:
+    """Return one sentence where there are layers that cannot be read, such as those of a later version."""
+    try:
+        if has_layers(object):
+            read_layers(object)
+    except SelectionError as error:
+        return str(error)
+    return None
+
+
 def active_layer(object: bpy.types.Object) -> tuple[int, SelectionLayer]:
     """Return index and layer of the list's active line.
 
@@ -151,7 +168,7 @@ def active_layer(object: bpy.types.Object) -> tuple[int, SelectionLayer]:
     SelectionError : there is none
     """
     index = layer_list(object).active
-    layers = read_layers(object).layers if has_layers(object) else ()
+    layers = listed_layers(object)
     if not 0 <= index < len(layers):
         raise SelectionError("Choose a layer in the list")
     return index, layers[index]

@@ -10,6 +10,7 @@ from typing import Any
 
 import bpy
 
+from ...core.errors import SelectionError
 from ...core.selection.layer import SelectionLayer
 from .layer_depth import layer_depth, let_through, with_depth
 from .layers import has_layers, read_layers, write_layers
@@ -28,7 +29,10 @@ def _read(line: Any) -> SelectionLayer | None:
     object = object_of(line.id_data)
     if object is None or not has_layers(object):
         return None
-    layers = read_layers(object).layers
+    try:
+        layers = read_layers(object).layers
+    except SelectionError:
+        return None  # the panel says so
     return layers[line.index] if 0 <= line.index < len(layers) else None
 
 

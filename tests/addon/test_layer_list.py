@@ -15,7 +15,7 @@ from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 from gaussianimate.gaussianimate_addon.weights.edits import armature_reflection
 from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
-from gaussianimate.gaussianimate_addon.weights.layers import read_layers
+from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers
 from gaussianimate.panels.weights_panel import GAUSSIANIMATE_PT_weights, GAUSSIANIMATE_UL_layers
 
 ops = bpy.ops.gaussianimate
@@ -245,6 +245,40 @@ def test_what_the_panel_shows(stage):
         layer_list(object).active = 0
         ops.edit_layers(action="DELETE")
     assert "Draw with" in " ".join(panel())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"format": "gaussianimate-selection", "version": 99}', "of version 99, this GaussiAnimate reads 1"),
+        ("{", "cannot be read"),
+        (
+            '{"format": "gaussianimate-selection", "version": 1, "bones": ["a"], "layers": [{}]}',
+            "cannot be read",
+        ),
+    ],
+)
+def test_layers_that_cannot_be_read_are_one_sentence_and_stay(stage, text, message):
+    """Of a later version, or damaged: nothing is drawn over them, and nothing breaks."""
+    object, armature = stage
+    object.data[LAYERS] = text
+    assert message in " ".join(panel()) and "GAUSSIANIMATE_UL_layers" not in panel()
+    assert layer_list(object).lines[0].title == "" and layer_list(object).lines[0].strength == 0
+    layer_list(object).lines[0].strength = 0.5
+    before = read_skin(object.data)
+    for act in (
+        lambda: ops.edit_layers(action="DELETE"),
+        lambda: ops.mirror_layers(whole_bone=True),
+        lambda: ops.view_selection_layer(),
+        lambda: draw("hip", 0, 1),
+        lambda: ops.bind(armature="hand made", method="HEAT"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            act()
+    armature.data.bones["hip"].name = "pelvis"
+    bpy.context.view_layer.update()
+    assert object.data[LAYERS] == text
+    np.testing.assert_array_equal(read_skin(object.data).weights, before.weights)
 
 
 def test_what_the_panel_says_before_the_bind(empty_scene):
