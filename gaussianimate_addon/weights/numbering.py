@@ -70,6 +70,7 @@ def number_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
     ------
     RigError : as :func:`planned_bones`
     """
+    follow_numbers(armature)  # what was edited before: new numbers take no account of it
     write_numbers(armature, [bone.name for bone in planned_bones(armature)])
     follow_numbers(armature)
     return indexed_bones(armature, SKIN_BONE)

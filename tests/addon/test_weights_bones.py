@@ -15,6 +15,7 @@ from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.deform_nodes import bone_names
 from gaussianimate.gaussianimate_addon.deformer import bind_is_stale, deformer, deformer_armature
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
+from gaussianimate.gaussianimate_addon.weights import handlers
 from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
 from gaussianimate.gaussianimate_addon.weights.layers import read_layers
 
@@ -139,6 +140,21 @@ def test_a_deleted_bone_and_its_layers_come_back_by_undo(stage):
     object = bpy.data.objects["bar"]
     assert owners(object) == ["arm.R"]
     consistent(object)
+
+
+def test_a_bone_deleted_and_another_drawn_for_at_once(stage, monkeypatch):
+    """As scripts do it, before anything has followed the deletion."""
+    object, armature = stage
+    right = held(object, "arm.R")
+    monkeypatch.setattr(handlers, "_follow", lambda edited: None)
+    with edit_mode(bpy.context, armature):
+        bones = armature.data.edit_bones
+        bones.remove(bones["arm.L"])
+        bones.new("tail").tail = (0, 0, 1)
+    draw("tail", 260, 340)
+    assert owners(object) == ["arm.R", "tail"]
+    consistent(object)
+    np.testing.assert_allclose(held(object, "arm.R"), right, atol=1e-6)
 
 
 def test_undo_of_a_new_name(stage):
