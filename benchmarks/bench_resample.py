@@ -32,6 +32,7 @@ from gaussianimate.core.skinning.skin import Skin
 
 BONES = 12
 LENGTH = 2.0  # metres
+CLOUD, SKIN = ("positions", "rotations", "scales", "opacities", "sh"), ("indices", "weights", "gradients")
 
 
 class Chain:
@@ -151,18 +152,36 @@ def peak(task: Callable[[], object]) -> float:
     return most / 2**20
 
 
+def memory(
+    cloud: GaussianCloud, skin: Skin, field: Chain, pose: np.ndarray, options: ResampleOptions
+) -> None:
+    """Print what adaptive resampling holds at most beyond cloud and skin, its result included."""
+    given = sum(
+        getattr(each, name).nbytes for each, names in ((cloud, CLOUD), (skin, SKIN)) for name in names
+    )
+    print(f"{len(cloud)} splats and their skin: {given / 2**20:.0f} MB")
+    for name, weights in (("stored weights", None), ("weights as a field", field)):
+        found = []
+        most = peak(lambda: found.append(resample(cloud, skin, pose, options, weights)))  # noqa: B023
+        after = found.pop()
+        print(f"{name:20} {len(after.cloud)} after {after.passes}, {most:.0f} MB more at most")
+
+
 def main() -> None:
     """Print times, ratios and agreements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splats", type=int, default=160_000)
     parser.add_argument("--epsilon", type=float, default=0.003, help="metres; the tube is 2 m long")
     parser.add_argument("--cloud", help="measure how uniform resampling changes pictures of this cloud")
+    parser.add_argument("--memory", action="store_true", help="measure memory only, of adaptive resampling")
     options = parser.parse_args()
     if options.cloud:
         return picture_change(options.cloud)
     load_dictionary()
     cloud, skin, field, pose = scene(options.splats)
     chosen, layers = ResampleOptions(epsilon=options.epsilon), drawn()
+    if options.memory:
+        return memory(cloud, skin, field, pose, chosen)
     skin_drawn = stack_to_skin(layers.stack, cloud.positions)
     found = resample(cloud, skin, pose, chosen)
     print(f"{len(cloud)} splats, epsilon {options.epsilon:g} m: {len(found.cloud)} after {found.passes}")
