@@ -95,7 +95,8 @@ def show_view(context: bpy.types.Context, object: bpy.types.Object, seen: Viewpo
     """Bring a 3D viewport to the view a layer was drawn in: what was in the picture then is in it now.
 
     The viewport leaves its camera and whatever it is locked to. In a region of other proportions or size the
-    layer's whole window is shown, as large as it fits. Where the object was moved since, the view goes along.
+    layer's whole window is shown, as large as it fits. Where the object was moved since, the view goes along
+    (where it was scaled unevenly, as nearly as a viewport can).
 
     Returns
     -------
@@ -103,12 +104,17 @@ def show_view(context: bpy.types.Context, object: bpy.types.Object, seen: Viewpo
 
     Raises
     ------
-    SelectionError : there is no 3D viewport
+    SelectionError : there is no 3D viewport, the object is scaled to nothing, or the view is no camera's
     """
     space, region, view = find_viewport(context)
+    rest = rest_matrix(object)
+    if abs(np.linalg.det(rest)) < 1e-18:
+        raise SelectionError(f"'{object.name}' is scaled to nothing; give it a scale other than 0")
+    if not seen.projection[0][0] or not seen.projection[1][1] or abs(np.linalg.det(seen.view)) < 1e-18:
+        raise SelectionError("The layer's view is one that no viewport can show")
     space.lock_object, space.lock_cursor = cast(Any, None), False
     view.view_perspective = "ORTHO" if is_flat(seen) else "PERSP"
-    to_camera = np.array(seen.view) @ np.linalg.inv(rest_matrix(object))
+    to_camera = np.array(seen.view) @ np.linalg.inv(rest)
     size = view_scale(to_camera)  # of the layer's units now, other than 1 where the object was scaled since
     matrix = _rigid(to_camera, size)
     view.view_matrix = Matrix(matrix.tolist())

@@ -216,6 +216,29 @@ def test_without_a_viewport_one_sentence(stage):
         ops.redraw_selection_layer()
 
 
+def test_an_object_scaled_to_nothing_is_told(stage):
+    object, armature = stage
+    space, region, view = viewport(bpy.context)
+    draw(object, region_viewpoint(object, region, view))
+    before = view_state(space, view)
+    armature.scale = (0, 1, 1)
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="'bar' is scaled to nothing; give it a scale other than 0"):
+        ops.view_selection_layer()
+    assert view_state(space, view) == before
+
+
+def test_a_view_of_no_camera_is_told(stage):
+    """Scripts can give any matrices."""
+    object, _ = stage
+    flat = Viewpoint(np.diag([1, 1, 0, 1]), np.diag([0.2, 0.2, -0.1, 1]), (0, 0, 400, 300))
+    empty = Viewpoint(np.eye(4), np.diag([0, 0.2, -0.1, 1]), (0, 0, 400, 300))
+    for seen in (flat, empty):
+        draw(object, seen)
+        with pytest.raises(RuntimeError, match="view is one that no viewport can show"):
+            ops.view_selection_layer()
+
+
 def test_without_a_window_one_sentence_too():
     """In a process of its own, where nothing has started the graphics device."""
     script = (
