@@ -31,24 +31,18 @@ class Slots(NamedTuple):
             np.concatenate([first[2][:, None], self.gradients], axis=1),
         )
 
-    def by_bone(self) -> Slots:
-        """Return the same with each point's slots in the order of the bones."""
-        order = np.argsort(self.bones, axis=0, kind="stable")
-        return Slots(
-            np.take_along_axis(self.bones, order, axis=0),
-            np.take_along_axis(self.weights, order, axis=0),
-            np.take_along_axis(self.gradients, order[None], axis=1),
-        )
-
     def strongest(self, count: int) -> Slots:
-        """Return ``count`` slots, strongest first; of equal ones those that came first."""
+        """Return ``count`` slots, strongest first; of equal ones the lower bone."""
         slots, n = self.weights.shape
         left, points = self.weights.copy(), np.arange(n)
         kept = empty_slots(count, n, self.weights.dtype)
         for slot in range(min(count, slots)):
-            best, place = left[0].copy(), np.zeros(n, np.intp)
+            best, bone, place = left[0].copy(), self.bones[0].copy(), np.zeros(n, np.intp)
             for other in range(1, slots):
-                place[left[other] > best] = other * n
+                better = (left[other] == best) & (self.bones[other] < bone)
+                better |= left[other] > best
+                place[better] = other * n
+                np.copyto(bone, self.bones[other], where=better)
                 np.maximum(best, left[other], out=best)
             place += points
             kept.bones[slot] = self.bones.ravel().take(place)
@@ -66,7 +60,7 @@ def empty_slots(slots: int, points: int, dtype: np.dtype) -> Slots:
 
 
 class Gathering:
-    """The influences on N points, collected bone by bone; a point has as many slots as it needs.
+    """The influences on N points, collected bit by bit; a point has as many slots as it needs.
 
     total : (N,) sums of the weights
     """
@@ -74,29 +68,30 @@ class Gathering:
     def __init__(self, points: int) -> None:
         self.total = np.zeros(points)
         self._used = np.zeros(points, np.int32)
-        self._parts: list[tuple[int, NDArray[np.intp], Ints, Floats, list[Floats]]] = []
+        self._parts: list[tuple[Ints, NDArray[np.intp], Ints, Floats, list[Floats]]] = []
 
-    def add(self, bone: int, weights: Floats, gradients: Floats) -> None:
-        """Add a bone's weights (N,) above 0, with their gradients (3, N)."""
+    def add(self, bones: Ints, weights: Floats, gradients: Floats) -> None:
+        """Add weights (N,) above 0 of bones (N,) that points have no weight of yet; gradients (3, N)."""
         rows = np.flatnonzero(weights)
         if not len(rows):
             return
         place, held = self._used.take(rows), weights.take(rows)
         self._used[rows] = place + 1
         self.total[rows] += held
-        self._parts.append((bone, rows, place, held, [gradient.take(rows) for gradient in gradients]))
+        slopes = [gradient.take(rows) for gradient in gradients]
+        self._parts.append((bones[rows], rows, place, held, slopes))
 
     def slots(self, rows: NDArray[np.intp]) -> Slots:
-        """Return what was collected at points (R,), in the order it came."""
+        """Return what was collected at points (R,), in any order."""
         column = np.full(len(self.total), -1, np.intp)
         column[rows] = np.arange(len(rows))
         slots = empty_slots(int(self._used.max(initial=0)), len(rows), self.total.dtype)
-        for bone, points, place, weights, gradients in self._parts:
+        for bones, points, place, weights, gradients in self._parts:
             to = column.take(points)
             there = slice(None) if to.min() >= 0 else to >= 0
             to += place.astype(np.intp) * len(rows)
             to = to[there]
-            slots.bones.ravel()[to] = bone
+            slots.bones.ravel()[to] = bones[there]
             slots.weights.ravel()[to] = weights[there]
             for kept, gradient in zip(slots.gradients, gradients, strict=True):
                 kept.ravel()[to] = gradient[there]

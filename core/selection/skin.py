@@ -102,15 +102,17 @@ class SkinField:
         return _influences(kept, held, len(points), self.root), lost
 
     def _gather(self, seen: Seen, rows: NDArray[np.integer]) -> Gathering:
-        """Return the weights of all bones that have any, one bone after the other."""
+        """Return the weights of all bones that have any: those with layers, then what else the base has."""
         n = len(seen.points)
         found, start = Gathering(n), _Start(self, seen.points, rows)
         weights, gradients = np.zeros(n), np.zeros((3, n))
-        for bone in np.flatnonzero(self.prepared.layered | start.held).tolist():
-            start.add(bone, weights, gradients)
-            self.prepared.evaluate_bone(bone, seen, weights, gradients, not start.held[bone])
-            found.add(bone, weights, gradients)
+        for bone in np.flatnonzero(self.prepared.layered).tolist():
+            started = start.move(bone, weights, gradients)
+            self.prepared.evaluate_bone(bone, seen, weights, gradients, not started)
+            found.add(np.broadcast_to(np.int32(bone), n), weights, gradients)
             weights[:], gradients[:] = 0, 0
+        for bones, w, g in start.parts:
+            found.add(bones, w, g)
         return found
 
     def _completed(self, slots: Slots, total: Floats) -> tuple[Slots, Floats]:
@@ -124,16 +126,14 @@ class SkinField:
         slope += np.where(own, slots.gradients, 0).sum(axis=1)
         for part in (slots.weights, *slots.gradients):
             part[own] = 0
-        return slots.led_by(self.root, lack_and_own, slope).by_bone(), total + lack
+        return slots.led_by(self.root, lack_and_own, slope), total + lack
 
     def all_weights(self, points: Floats, rows: NDArray[np.integer] | None = None) -> Floats:
         """Return the weights alone, (N, M + 1): the static bone's, then all bones'; see `__call__`."""
         points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
         weights = np.zeros((bones + 1, len(points))).T
         if self.base is not None:
-            start = _Start(self, points, np.arange(len(points)) if rows is None else rows)
-            for bone in np.flatnonzero(start.held).tolist():
-                start.add(bone, weights[:, bone + 1], np.zeros((3, len(points))))
+            _Start(self, points, np.arange(len(points)) if rows is None else rows).add_all(weights[:, 1:])
         self.prepared.evaluate(points, weights[:, 1:], None)
         self._complete(weights)
         crowded = np.flatnonzero(np.count_nonzero(weights, axis=1) > self.influences)
@@ -157,38 +157,50 @@ class SkinField:
 class _Start:
     """The base's weights at points, carried on from its splats.
 
-    held : (M,) the bones that have any
+    parts : bones (N,), weights (N,) and gradients (3, N), 0 where there is nothing; no bone twice at a point
     """
 
     def __init__(self, skin_field: SkinField, points: Floats, rows: NDArray[np.integer]) -> None:
-        self.held = np.zeros(len(skin_field.stack.bones), bool)
-        self._parts: list[tuple[NDArray[np.int32], Floats, Floats]] = []
+        self.parts: list[tuple[NDArray[np.int32], Floats, Floats]] = []
         base = skin_field.base
         if base is None:
             return
         assert skin_field.positions is not None
-        away = points - skin_field.positions[rows]
-        for bones, w, g in zip(
-            base.indices[rows].T,
-            base.weights[rows].T.astype(np.float64),
-            base.gradients[rows].transpose(1, 2, 0).astype(np.float64),
-            strict=True,
-        ):
-            there = w + np.einsum("in,ni->n", g, away)
-            kept = (bones != STATIC) & ((w > 0) | (there > 0))
+        away = (points - skin_field.positions[rows]).T
+        for slot in range(base.influences):
+            bones = base.indices[rows, slot]
+            w = base.weights[rows, slot].astype(np.float64)
+            g = np.ascontiguousarray(base.gradients[rows, slot].T, dtype=np.float64)
+            there = w + (g * away).sum(axis=0)
             g[:, (there < 0) | (there > 1)] = 0
-            self._parts.append((np.where(kept, bones, STATIC), np.clip(there, 0, 1), g))
-            self.held[np.unique(bones[kept])] = True
+            there[(bones == STATIC) | ((w <= 0) & (there <= 0))] = 0
+            self._add(bones, np.clip(there, 0, 1, out=there), g)
 
-    def add(self, bone: int, weights: Floats, gradients: Floats) -> None:
-        """Add a bone's weights (N,) and gradients (3, N) to those that are there."""
-        if not self.held[bone]:
-            return
-        for bones, w, g in self._parts:
-            rows = np.flatnonzero(bones == bone)
-            weights[rows] += w.take(rows)
-            for kept, gradient in zip(gradients, g, strict=True):
-                kept[rows] += gradient.take(rows)
+    def _add(self, bones: NDArray[np.int32], weights: Floats, gradients: Floats) -> None:
+        """Add a slot, whose weights go to an earlier one where that has the same bone."""
+        for others, kept, slopes in self.parts:
+            rows = np.flatnonzero((others == bones) & (weights > 0) & (kept > 0))
+            kept[rows] += weights[rows]
+            slopes[:, rows] += gradients[:, rows]
+            weights[rows] = 0
+        self.parts.append((bones, weights, gradients))
+
+    def move(self, bone: int, weights: Floats, gradients: Floats) -> bool:
+        """Take a bone's weights out and add them to (N,), (3, N); return whether there are any."""
+        any_there = False
+        for bones, w, g in self.parts:
+            rows = np.flatnonzero((bones == bone) & (w > 0))
+            weights[rows] += w[rows]
+            gradients[:, rows] += g[:, rows]
+            w[rows] = 0
+            any_there |= len(rows) > 0
+        return any_there
+
+    def add_all(self, weights: Floats) -> None:
+        """Add the weights (N, M) of all bones to those that are there."""
+        for bones, w, _ in self.parts:
+            rows = np.flatnonzero(w)
+            weights[rows, bones[rows]] += w[rows]
 
 
 def stack_to_skin(
