@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# Points at once: larger products are shared among threads by the linear algebra, which these are already.
+BLOCK = 1024
 F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
@@ -114,11 +116,15 @@ def moved(bones: Bones, points: Floats, indices: Ints, weights: Floats) -> F64:
 def moved_by_all(bones: Bones, points: Floats, weights: Floats) -> F64:
     """Return F(y) - y, (P, 3), of points (P, 3) with weights (P, M + 1): the static bone's, then those of M
     bones."""
-    table = np.roll(_table(bones), 1, axis=0)[: weights.shape[1]]
-    blend = table.T @ weights.T  # (12, P)
-    x, y, z = (points - bones.centre).T
-    rows = [blend[3 * i] * x + blend[3 * i + 1] * y + blend[3 * i + 2] * z + blend[9 + i] for i in range(3)]
-    return np.stack(rows).T
+    table = np.roll(_table(bones), 1, axis=0)[: weights.shape[1]].T.copy()
+    found = np.empty((3, len(points)))
+    for start in range(0, len(points), BLOCK):
+        part = slice(start, start + BLOCK)
+        blend = table @ weights[part].T  # (12, P)
+        x, y, z = (points[part] - bones.centre).T
+        for i in range(3):
+            found[i, part] = blend[3 * i] * x + blend[3 * i + 1] * y + blend[3 * i + 2] * z + blend[9 + i]
+    return found.T
 
 
 def _table(bones: Bones) -> F64:

@@ -22,6 +22,7 @@ from .blended_motion import Bones, LocalMotion, quadratic_forms
 from .chunks import each_chunk
 from .quantiles import CHI2, bound, eigenvalues, estimate, spread
 from .sampled_error import probed_quantiles, sampled_quantiles
+from .surroundings import Surroundings
 from .weight_fields import StoredField, WeightField
 
 F64 = NDArray[np.float64]
@@ -29,7 +30,7 @@ Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 CriterionName = Literal["hybrid", "estimate", "bound", "sampled", "paper"]
 
-CHUNK = 4096
+CHUNK, KEPT = 4096, 512  # splats at once; fewer where weights are kept from pose to pose
 
 
 def affine_errors(
@@ -104,14 +105,17 @@ def worst_errors(
     rows = np.arange(len(cloud)) if origins is None else origins
     judge = _Judge(cloud, skin, field, rows, criterion, threshold, seed)
     worst = Errors(np.zeros(len(cloud), np.float32), np.zeros(len(cloud), np.float32))
-    for number, pose in enumerate(poses):
-        bones = Bones.of(pose, judge.centre)
+    centre = judge.centre
+    bones = [Bones.of(pose, centre) for pose in poses]
+    if judge.draws:
+        judge.draw(bones, worst, overshoots, progress)
+        return worst
+    everything = slice(0, len(cloud))
+    for number, each in enumerate(bones):
         with np.errstate(all="ignore"):
-            errors = judge.quantiles(bones, _within(progress, number / len(poses), 1 / len(poses)))
-            np.maximum(worst.quantiles, errors, out=worst.quantiles)
-            if overshoots:
-                sizes = np.where(errors > threshold, judge.sizes(bones), np.inf)
-                np.maximum(worst.overshoots, np.nan_to_num(errors / sizes), out=worst.overshoots)
+            errors = judge.quantiles(each, _within(progress, number / len(bones), 1 / len(bones)))
+            sizes = judge.sizes(each) if overshoots else None
+            judge.note(worst, everything, errors, sizes)
     return worst
 
 
@@ -139,27 +143,65 @@ class _Judge:
 
     def quantiles(self, bones: Bones, progress: Progress) -> NDArray[np.float32]:
         """Return the 95 % quantiles of the error, (N,); 0 where it is not finite."""
-        if self.criterion in ("sampled", "paper") or (
-            self.criterion == "hybrid" and not isinstance(self.field, StoredField)
-        ):
-            found = self._drawn(bones, progress)
-        else:
-            found = self._first_look(bones, progress)
-            doubtful = np.flatnonzero(found > self.threshold)
-            found[doubtful] = np.minimum(found[doubtful], self._closed_form(bones, doubtful, progress))
+        found = self._first_look(bones, progress)
+        doubtful = np.flatnonzero(found > self.threshold)
+        found[doubtful] = np.minimum(found[doubtful], self._closed_form(bones, doubtful, progress))
         return np.nan_to_num(found, nan=0, posinf=0).astype(np.float32)
+
+    @property
+    def draws(self) -> bool:
+        """Whether errors are found at points of the splats (`draw`), not in closed form (`quantiles`)."""
+        if self.criterion == "hybrid":
+            return not isinstance(self.field, StoredField)
+        return self.criterion in ("sampled", "paper")
+
+    def draw(self, poses: list[Bones], worst: Errors, overshoots: bool, progress: Progress) -> None:
+        """Find the errors at points of the splats in all poses; the field is asked once for all of them."""
+        if isinstance(self.field, StoredField):
+            self.field.hessians(self.rows, progress)
+        keep = len(poses) > 1 and self.criterion != "paper"
+
+        def work(rows: slice) -> None:
+            positions = self.cloud.positions[rows].astype(np.float64)
+            around = Surroundings(positions, self._axes(rows), self.rows[rows], self.field, keep)
+            with np.errstate(all="ignore"):
+                for bones in poses:
+                    errors = np.nan_to_num(self._at_points(around, bones, rows.start), nan=0, posinf=0)
+                    sizes = self._sizes(bones, rows) if overshoots else None
+                    self.note(worst, rows, errors.astype(np.float32), sizes)
+
+        each_chunk(work, len(self.cloud), KEPT if keep else CHUNK, progress, "Sample bent splats")
+
+    def _at_points(self, around: Surroundings, bones: Bones, start: int) -> F64:
+        if self.criterion == "hybrid":
+            return probed_quantiles(around, bones, self.threshold)
+        if self.criterion == "sampled":
+            return sampled_quantiles(around, bones)
+        return sampled_quantiles(around, bones, 512, np.random.default_rng((self.seed, start)))
+
+    def note(
+        self, worst: Errors, rows: slice, errors: NDArray[np.float32], sizes: NDArray[np.floating] | None
+    ) -> None:
+        """Let the worst of some splats follow the errors in one pose; with sizes, what sticks out too."""
+        np.maximum(worst.quantiles[rows], errors, out=worst.quantiles[rows])
+        if sizes is not None:
+            reach = np.nan_to_num(errors / np.where(errors > self.threshold, sizes, np.inf))
+            np.maximum(worst.overshoots[rows], reach, out=worst.overshoots[rows])
 
     def sizes(self, bones: Bones) -> F64:
         """Return the largest standard deviation of each posed splat, (N,)."""
         found = np.empty(len(self.cloud))
 
         def work(rows: slice) -> None:
-            axes, weights, gradients = self._axes(rows), self.skin.weights[rows], self.skin.gradients[rows]
-            posed = axes + self._motion(bones, rows).jacobians(weights, gradients) @ axes
-            found[rows] = eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0]
+            found[rows] = self._sizes(bones, rows)
 
         each_chunk(work, len(found), CHUNK)
-        return np.sqrt(np.maximum(found, 0))
+        return found
+
+    def _sizes(self, bones: Bones, rows: slice) -> F64:
+        axes, weights, gradients = self._axes(rows), self.skin.weights[rows], self.skin.gradients[rows]
+        posed = axes + self._motion(bones, rows).jacobians(weights, gradients) @ axes
+        return np.sqrt(np.maximum(eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0], 0))
 
     def _axes(self, rows: slice | Ints) -> F64:
         """Return Q diag(s), (C, 3, 3)."""
@@ -202,26 +244,6 @@ class _Judge:
             found[part] = bound(spreads) if self.criterion == "bound" else estimate(spreads, mean_square)
 
         each_chunk(work, len(rows), CHUNK, progress, "Find bent splats")
-        return found
-
-    def _drawn(self, bones: Bones, progress: Progress) -> F64:
-        """Return the quantiles (N,) of the errors at points of the splats."""
-        if isinstance(self.field, StoredField):
-            self.field.hessians(self.rows, progress)
-        found = np.empty(len(self.cloud))
-
-        def work(rows: slice) -> None:
-            positions = self.cloud.positions[rows].astype(np.float64)
-            around = (bones, positions, self._axes(rows), self.rows[rows], self.field)
-            if self.criterion == "hybrid":
-                found[rows] = probed_quantiles(*around, self.threshold)
-            elif self.criterion == "sampled":
-                found[rows] = sampled_quantiles(*around)
-            else:
-                rng = np.random.default_rng((self.seed, rows.start))
-                found[rows] = sampled_quantiles(*around, 512, rng)
-
-        each_chunk(work, len(found), CHUNK, progress, "Sample bent splats")
         return found
 
 

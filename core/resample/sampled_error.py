@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .blended_motion import Bones, LocalMotion, moved, moved_by_all
+from .blended_motion import Bones
 from .quantiles import CONFIDENCE, estimate, spread
-from .weight_fields import WeightField
+from .surroundings import Surroundings
 
 F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -42,86 +42,45 @@ def even_normals(count: int) -> F64:
     return ndtri(np.clip(sobol.random(count), 1e-9, 1 - 1e-9))
 
 
-def residuals(
-    bones: Bones, positions: Floats, axes: Floats, rows: Ints, field: WeightField, normals: Floats
-) -> F64:
-    """Return F(y) - F(p) - J (y - p) at y = p + Q diag(s) z, (C, S, 3), metres.
-
-    Parameters
-    ----------
-    positions : (C, 3) p, axes : (C, 3, 3) Q diag(s), rows : (C,) of the splats in the field
-    normals : z, (S, 3) the same for all, or (C, S, 3)
-    """
-    indices, weights, gradients = field(positions, rows)
-    motion = LocalMotion.at(bones, positions, indices, weights)
-    steps = normals @ np.swapaxes(axes, 1, 2)  # (C, S, 3)
-    count, samples = steps.shape[:2]
-    points = (positions[:, None] + steps).reshape(-1, 3)
-    there = _moved(bones, points, np.repeat(rows, samples), field).reshape(count, samples, 3)
-    linear = steps @ np.swapaxes(motion.jacobians(weights, gradients), 1, 2)
-    return there - motion.displacement[:, None] - linear
-
-
-def _moved(bones: Bones, points: Floats, rows: Ints, field: WeightField) -> F64:
-    """Return how far points (P, 3) go, (P, 3), by the quickest way the field has."""
-    all_weights = getattr(field, "all_weights", None)
-    if all_weights is not None:
-        return moved_by_all(bones, points, all_weights(points, rows))
-    indices, weights, _ = field(points, rows)
-    return moved(bones, points, indices, weights)
-
-
 def sampled_quantiles(
-    bones: Bones,
-    positions: Floats,
-    axes: Floats,
-    rows: Ints,
-    field: WeightField,
-    samples: int = 128,
-    rng: np.random.Generator | None = None,
+    around: Surroundings, bones: Bones, samples: int = 128, rng: np.random.Generator | None = None
 ) -> F64:
     """Return the 95 % quantile of the error over each splat, (C,), metres.
 
     rng : of normal samples of each splat's own; None takes the same even ones for all
     """
-    quantiles = np.empty(len(positions))
+    quantiles = np.empty(len(around.rows))
     chunk = max(POINTS // samples, 1)
-    for start in range(0, len(positions), chunk):
+    for start in range(0, len(quantiles), chunk):
         part = slice(start, start + chunk)
-        size = len(positions[part])
+        size = len(around.rows[part])
         normals = even_normals(samples) if rng is None else rng.standard_normal((size, samples, 3))
-        squares = _squares(bones, positions[part], axes[part], rows[part], field, normals)
-        quantiles[part] = _quantile(squares)
+        quantiles[part] = _quantile(_squares(around, bones, normals, part))
     return quantiles
 
 
-def _quantiles_above(
-    bones: Bones, positions: Floats, axes: Floats, rows: Ints, field: WeightField, threshold: float
-) -> F64:
-    """Return the 95 % quantiles (C,) of the error at 128 even points.
+def _quantiles_above(around: Surroundings, bones: Bones, own: Ints, threshold: float) -> F64:
+    """Return the 95 % quantiles (R,) of the error at 128 even points of splats ``own`` (R,).
 
     Where a quarter of these says that it is below half of the threshold, what that quarter says stands.
     """
-    quantiles, chunk = np.empty(len(positions)), POINTS // 32
+    quantiles, chunk = np.empty(len(own)), POINTS // 32
     first, rest = even_normals(128)[:32], even_normals(128)[32:]
-    for start in range(0, len(positions), chunk):
-        part = slice(start, start + chunk)
-        squares = _squares(bones, positions[part], axes[part], rows[part], field, first)
+    for start in range(0, len(own), chunk):
+        part = own[start : start + chunk]
+        squares = _squares(around, bones, first, part)
         found = _quantile(squares)
         near = np.flatnonzero(found > 0.5 * threshold)
         if len(near):
-            at = start + near
-            more = _squares(bones, positions[at], axes[at], rows[at], field, rest)
+            more = _squares(around, bones, rest, part[near])
             found[near] = _quantile(np.concatenate([squares[near], more], axis=1))
-        quantiles[part] = found
+        quantiles[start : start + chunk] = found
     return quantiles
 
 
-def _squares(
-    bones: Bones, positions: Floats, axes: Floats, rows: Ints, field: WeightField, normals: Floats
-) -> F64:
-    """Return squared errors (C, S)."""
-    errors = residuals(bones, positions, axes, rows, field, normals)
+def _squares(around: Surroundings, bones: Bones, normals: Floats, own: slice | Ints) -> F64:
+    """Return squared errors (R, S) of splats ``own``."""
+    errors = around.residuals(bones, normals, own)
     return np.einsum("csi,csi->cs", errors, errors)
 
 
@@ -131,16 +90,14 @@ def _quantile(squares: F64) -> F64:
     return np.sqrt(np.partition(squares, rank, axis=1)[:, rank])
 
 
-def probed_quantiles(
-    bones: Bones, positions: Floats, axes: Floats, rows: Ints, field: WeightField, threshold: float
-) -> F64:
+def probed_quantiles(around: Surroundings, bones: Bones, threshold: float) -> F64:
     """Return the 95 % quantile of the error over each splat, (C,), metres, with few evaluations of the field.
 
     Errors at 14 probes, the mean of each two that are opposite, give the quadratic forms of the second-order
     error. Where these explain all probes, or where nothing there comes near the threshold, the closed form
     stands; elsewhere, at the hard or narrow borders of selections, 128 points are drawn.
     """
-    errors = residuals(bones, positions, axes, rows, field, PROBES)
+    errors = around.residuals(bones, PROBES, slice(None))
     even = 0.5 * (errors[:, :7] + errors[:, 7:])  # (C, 7, 3)
     entries = _FIT @ even  # (C, 6, 3)
     forms = np.swapaxes(entries[:, _SQUARE].reshape(-1, 3, 3, 3), 2, 3)
@@ -149,6 +106,5 @@ def probed_quantiles(
     off = np.sqrt(np.einsum("csi,csi->cs", errors, errors).max(axis=1))
     quantiles = np.asarray(estimate(*spread(forms)), np.float64)
     doubtful = np.flatnonzero((quantiles + off > threshold) & (off > TRUST * quantiles))
-    around = (positions[doubtful], axes[doubtful], rows[doubtful])
-    quantiles[doubtful] = _quantiles_above(bones, *around, field, threshold)
+    quantiles[doubtful] = _quantiles_above(around, bones, doubtful, threshold)
     return quantiles

@@ -135,6 +135,23 @@ def test_the_worst_pose_counts(rng, make, bent):
         assert np.array_equal(affine_errors(cloud, skin, poses, weights), np.max(each, axis=0))
 
 
+def test_the_field_is_asked_once_for_all_poses(rng, make, bent):
+    cloud, skin, pose, field = bent
+    asked = []
+
+    def counted(points, rows):
+        asked.append(len(points))
+        return field(points, rows)
+
+    one = worst_errors(cloud, skin, pose, counted, threshold=0.01, overshoots=True)
+    alone = sum(asked)
+    asked.clear()
+    many = worst_errors(cloud, skin, np.stack([pose] * 7), counted, threshold=0.01, overshoots=True)
+    assert sum(asked) == alone > 14 * len(cloud)
+    np.testing.assert_array_equal(many.quantiles, one.quantiles)
+    np.testing.assert_array_equal(many.overshoots, one.overshoots)
+
+
 def test_overshoot_is_the_error_over_the_posed_size(rng, make, bent):
     from gaussianimate.core.deform.deform import deform_cloud
 
