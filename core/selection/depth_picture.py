@@ -18,7 +18,7 @@ from .viewpoint import Floats, Viewpoint
 
 MOST_CELLS = 96 * 96  # of what is cut out
 LONGEST = 1024  # cells along a side of that
-SPLATS_PER_CELL = 8
+SPLATS_PER_CELL = 12
 FINEST = 2048  # cells along a window at most
 BEFORE, ALONG = (
     1024,
@@ -45,8 +45,8 @@ class Cells(NamedTuple):
 class DepthPicture:
     """The depths of splats in one view.
 
-    Cells are squares with about 8 splats each. Gestures too large for that take cells of twice, four times,
-    ... the size, whose depth is the median of those of the smaller ones.
+    Cells are squares with about 12 splats each. Gestures too large for that take cells of two, three, ...
+    times the size.
 
     Parameters
     ----------
@@ -55,58 +55,58 @@ class DepthPicture:
     """
 
     def __init__(self, seen: Preview, opacities: Floats | None = None, scales: Floats | None = None) -> None:
-        self.view = seen.viewpoint
-        self.cell = _cell_size(seen)
-        depths = np.empty(len(seen.points), np.float32)
+        self.view, self.cell, self._seen = seen.viewpoint, _cell_size(seen), seen
+        self._opacities, self._scales = opacities, scales
+        self._depths = np.empty(len(seen.points), np.float32)
+        self._areas = np.empty(len(seen.points) if scales is not None else 0, np.float32)
+        in_chunks(len(seen.points), self._measure, seen.threads)
+        least = self._depths.min(where=seen.at.seen & np.isfinite(self._depths), initial=np.inf)
+        self._least = least if np.isfinite(least) else np.float32(0)
+        self._depths -= self._least
+        self._sizes: dict[int, Cells] = {}
 
-        def measure(rows: slice) -> None:
-            depths[rows] = _depths(self.view, seen.points[rows])
+    def _measure(self, rows: slice) -> None:
+        """Fill in depths, and the areas that splats cover, square pixels."""
+        self._depths[rows] = _depths(self.view, self._seen.points[rows])
+        if self._scales is not None:
+            a, b, c = self._scales[rows].T
+            wide = np.maximum(np.maximum(a * b, b * c), a * c)  # seen along the smallest axis
+            pixels = np.float32(_focal(self.view)) / self._seen.at.w[rows]
+            self._areas[rows] = wide * pixels * pixels * np.float32(2 * np.pi)
 
-        in_chunks(len(depths), measure, seen.threads)
-        least = depths.min(where=seen.at.seen & np.isfinite(depths), initial=np.inf)
-        depths -= least if np.isfinite(least) else 0
-        self._levels = {0: _finest(self._keys(seen, depths, opacities, scales), least)}
-
-    def _keys(
-        self, seen: Preview, depths: NDArray[np.float32], opacities: Floats | None, scales: Floats | None
-    ) -> NDArray[np.uint64]:
+    def _keys(self, cell: float) -> NDArray[np.uint64]:
         """Return for each splat a number that says cell, depth and darkness and sorts by them.
 
         24 bits each for the cell and the depth (a float without its lowest bits), 16 for the darkness: how
         many times light falls by a factor e behind the splat. Those in no cell have the largest number.
         """
-        keys = np.empty(len(depths), np.uint64)
+        keys = np.empty(len(self._depths), np.uint64)
 
         def work(rows: slice) -> None:
-            column, inside = self._cells_along(seen.at.x[rows], 0)
-            row, in_row = self._cells_along(seen.at.y[rows], 1)
+            column, inside = self._cells_along(self._seen.at.x[rows], 0, cell)
+            row, in_row = self._cells_along(self._seen.at.y[rows], 1, cell)
             inside &= in_row
             key = (row * ALONG + column).astype(np.uint64)
             key <<= np.uint64(24)
-            key |= depths[rows].view(np.uint32) >> np.uint32(8)
+            key |= self._depths[rows].view(np.uint32) >> np.uint32(8)
             key <<= np.uint64(16)
             hidden = None
-            if opacities is not None and scales is not None:
-                hidden = opacities[rows] * self._covered(scales[rows], seen.at.w[rows])
+            if self._opacities is not None and self._scales is not None:
+                hidden = self._opacities[rows] * np.minimum(self._areas[rows] / np.float32(cell * cell), 1)
             key |= _darkness(hidden).view(np.uint16)
             key[~inside] = NOWHERE
             keys[rows] = key
 
-        in_chunks(len(keys), work, seen.threads)
+        in_chunks(len(keys), work, self._seen.threads)
         return keys
 
-    def _cells_along(self, x: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    def _cells_along(
+        self, x: NDArray[np.float32], axis: int, cell: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """Return columns or rows from 0, and which of them the picture has."""
-        t = (x - np.float32(self.view.window[axis])) * np.float32(1 / self.cell) + np.float32(BEFORE)
+        t = (x - np.float32(self.view.window[axis])) * np.float32(1 / cell) + np.float32(BEFORE)
         inside = (t >= 0) & (t < ALONG)
         return np.where(inside, t, 0).astype(np.int32), inside
-
-    def _covered(self, scales: Floats, w: NDArray[np.float32]) -> Floats:
-        """Return the share of a cell that splats cover, seen along their smallest axis."""
-        a, b, c = scales.T
-        wide = np.maximum(np.maximum(a * b, b * c), a * c)
-        pixels = np.float32(_focal(self.view)) / w
-        return np.minimum(wide * pixels * pixels * np.float32(2 * np.pi / self.cell**2), 1)
 
     def surface(
         self, box: Box, thickness: float | None = None, falloff: float | None = None
@@ -127,11 +127,11 @@ class DepthPicture:
         """
         if box[2] <= box[0] or box[3] <= box[1]:
             return None
-        level = 0
-        while not _fits(*(self._span(box, axis, level) for axis in (0, 1))):
-            level += 1
-        columns, rows = self._span(box, 0, level), self._span(box, 1, level)
-        cells = self._level(level)
+        times = 1
+        while not _fits(*(self._span(box, axis, times) for axis in (0, 1))):
+            times += max(times // 8, 1)
+        columns, rows = self._span(box, 0, times), self._span(box, 1, times)
+        cells = self._of_size(times)
         kept = np.flatnonzero(
             (cells.column >= columns.start)
             & (cells.column < columns.stop)
@@ -143,7 +143,7 @@ class DepthPicture:
         depth = cells.median[kept] if np.isfinite(cells.median[kept]).any() else cells.first[kept]
         picture = np.full((len(rows), len(columns)), np.inf, np.float32)
         picture[cells.row[kept] - rows.start, cells.column[kept] - columns.start] = depth
-        size, (left, bottom) = self.cell * 2**level, self.view.window[:2]
+        size, (left, bottom) = self.cell * times, self.view.window[:2]
         reach = 2 * size / _pixels(self.view, float(np.median(depth[np.isfinite(depth)])))
         return FrontSurface(
             (
@@ -158,16 +158,17 @@ class DepthPicture:
             reach if falloff is None else falloff,
         )
 
-    def _span(self, box: Box, axis: int, level: int) -> range:
+    def _span(self, box: Box, axis: int, times: int) -> range:
         """Return the columns or rows that a box meets."""
-        size, start = self.cell * 2**level, self.view.window[axis]
+        size, start = self.cell * times, self.view.window[axis]
         low, high = (box[axis] - start) / size, (box[axis + 2] - start) / size
         return range(int(np.floor(low)), int(np.floor(high)) + 1)
 
-    def _level(self, level: int) -> Cells:
-        if level not in self._levels:
-            self._levels[level] = _coarser(self._levels[0], level)
-        return self._levels[level]
+    def _of_size(self, times: int) -> Cells:
+        """Return cells of so many times the smallest size, taken once."""
+        if times not in self._sizes:
+            self._sizes[times] = _cells(self._keys(self.cell * times), self._least)
+        return self._sizes[times]
 
 
 def front_surface(
@@ -214,7 +215,7 @@ def _darkness(hidden: Floats | None) -> NDArray[np.float16]:
     return (-np.log1p(-np.clip(hidden, 0, 1 - 3e-7))).astype(np.float16)
 
 
-def _finest(keys: NDArray[np.uint64], least: np.float32) -> Cells:
+def _cells(keys: NDArray[np.uint64], least: np.float32) -> Cells:
     """Return the cells of splats by their keys, whose depths count from the least one."""
     keys = np.sort(keys)
     keys = keys[: np.searchsorted(keys, NOWHERE)]
@@ -232,20 +233,6 @@ def _finest(keys: NDArray[np.uint64], least: np.float32) -> Cells:
 def _key_depths(keys: NDArray[np.uint64], rows: NDArray[np.intp]) -> NDArray[np.float32]:
     """Return the depths in some keys."""
     return ((keys[rows] >> np.uint64(16)).astype(np.uint32) << np.uint32(8)).view(np.float32)
-
-
-def _coarser(cells: Cells, level: int) -> Cells:
-    """Return cells of ``2**level`` times the size: medians of those that hide something, and first depths."""
-    column, row = cells.column >> level, cells.row >> level
-    group = row.astype(np.int64) * ALONG + column
-    order = np.lexsort((cells.median, group))
-    start = np.flatnonzero(np.diff(group[order], prepend=group.min(initial=0) - 1))
-    if not len(start):
-        return cells
-    hiding = np.add.reduceat(np.isfinite(cells.median[order]), start, dtype=np.intp)
-    middle = order[start + np.maximum(hiding - 1, 0) // 2]
-    first = np.minimum.reduceat(cells.first[order], start)
-    return Cells(column[order[start]], row[order[start]], cells.median[middle], first)
 
 
 def _fits(columns: range, rows: range) -> bool:
