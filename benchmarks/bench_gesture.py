@@ -125,8 +125,8 @@ def preview_table(object: bpy.types.Object, runs: int) -> float:
             clock = Clock()
             for _ in range(runs):
                 seen = clock("read", lambda: Preview(view, read_attribute(splats(object), "position")))
-                depths = None if through else clock("depths", lambda: depths_under(object, seen, shape))  # noqa: B023
                 drawn = clock("layer", lambda: make_shape(kind, points, 50, 0.2 * (kind != "LASSO")))  # noqa: B023
+                depths = None if through else clock("depths", lambda: depths_under(object, seen, drawn))  # noqa: B023
                 layer = SelectionLayer("bone 0", view, drawn, feather, 0.8)
                 if depths is not None:
                     front = clock("surface", lambda: surface_under(depths, drawn, feather))  # noqa: B023
