@@ -41,8 +41,8 @@ class GAUSSIANIMATE_OT_resample(ResamplingJob, bpy.types.Operator):
         self.job_undo = was_split = whole_of(splats(object)) is not None
         if was_split:
             restore_whole(object)
-        put_back = ", so the whole splats were put back" if was_split else ""
-        self.report({"INFO"}, f"'{object.name}': no splat is bent by more than that{put_back}")
+        put_back = "; the whole splats were put back" if was_split else ""
+        self.report({"INFO"}, f"'{object.name}': {result.summary('split')}{put_back}")
         for note in result.found.notes:
             self.report({"WARNING"}, note)
 

@@ -94,8 +94,14 @@ class Answer:
         return before, int(split.sum()), len(self.found.cloud)
 
     def summary(self, verb: str) -> str:
-        """Return "1,234 of 30,000 splats (4 %) split, 34,936 after, epsilon 0.01 m"."""
+        """Return "1,234 of 30,000 splats (4 %) split, 34,936 after, epsilon 0.01 m", or that none needs it."""
         before, split, after = self.counts
+        if not split and self.found.left:
+            return f"None of {before:,} splats can be split"
+        if not split and self.request.epsilon:
+            return f"None of {before:,} splats is bent by more than {self.request.epsilon:.3g} m"
+        if not split:
+            return f"None of {before:,} splats sticks out enough to be split"
         share = f"{100 * split / before:.0f}" if 100 * split >= before or not split else "< 1"
         reached = "" if self.found.epsilon is None else f", epsilon {self.found.epsilon:.3g} m"
         return f"{split:,} of {before:,} splats ({share} %) {verb}, {after:,} after{reached}"

@@ -105,13 +105,17 @@ def test_another_resampling_starts_from_the_whole_splats(bar):
     assert len(object.data.points) == 200 and whole(object) is None and len(bpy.data.pointclouds) == 1
 
 
-def test_nothing_is_split_at_rest(bar):
+def test_nothing_is_split_at_rest(bar, capfd):
     object, armature = bar
     for bone in armature.pose.bones:
         bone.matrix_basis.identity()
     data = object.data
     assert ops.resample(epsilon=1e-5) == {"FINISHED"}
     assert object.data == data and whole(object) is None and len(bpy.data.pointclouds) == 1
+    ops.show_bent()
+    said = capfd.readouterr().out
+    assert "'bar': None of 200 splats is bent by more than 1e-05 m" in said
+    assert "None of 200 splats sticks out enough to be split" in said
 
 
 def test_uniform_splits_every_splat_once(bar):
