@@ -94,7 +94,7 @@ class Answer:
         return before, int(split.sum()), len(self.found.cloud)
 
     def summary(self, verb: str) -> str:
-        """Return "1,234 of 30,000 splats (4 %) split, 34,936 after, epsilon 0.01 m", or that none needs it."""
+        """Return "1,234 of 30,000 splats (4 %) split, 34,936 after, epsilon 0.01 m", or that none is."""
         before, split, after = self.counts
         if not split and self.found.left:
             return f"None of {before:,} splats can be split"
