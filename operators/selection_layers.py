@@ -78,7 +78,8 @@ class GAUSSIANIMATE_OT_edit_layers(NeedsLayer, bpy.types.Operator):
 
 
 class GAUSSIANIMATE_OT_mirror_layers(NeedsLayer, bpy.types.Operator):
-    """Copy layers to the bone of the other side, named by .L and .R, mirrored across the armature's X"""
+    """Copy layers to the bone of the other side, named by .L and .R, mirrored across the armature's X; \
+a bone in the middle takes the layer's mirror image itself"""
 
     bl_idname = "gaussianimate.mirror_layers"
     bl_label = "Mirror to Other Side"

@@ -51,8 +51,9 @@ def copy_bone_layers(
 
     Parameters
     ----------
-    to : the other bone; empty: that of the opposite side
-    index : copy this layer only, after those the other bone has; None: all of the bone's, in place of them
+    to : the other bone; empty: that of the opposite side, or the bone itself where it has none
+    index : copy this layer only, after those the other bone has; None: all of the bone's, in place of them.
+        A bone in the middle takes the mirrored layer itself, right after the one it was made of
     mirror : across the armature's X as bound; False selects the same splats
 
     Returns
@@ -61,11 +62,12 @@ def copy_bone_layers(
 
     Raises
     ------
-    SelectionError : there is no such bone, or no opposite side
+    SelectionError : there is no such bone, or no opposite side for all of a bone's layers
     """
     to = to or bpy.utils.flip_name(bone)
     if to == bone:
-        raise SelectionError(f"The bone '{bone}' has no other side; name bones with .L and .R")
+        _mirror_in_place(object, bone, index if mirror else None)
+        return 1, bone
     to, stack = layer_bone(object, to), read_layers(object)
     copied = stack.of_bone(bone) if index is None else (stack.layers[index],)
     reflection = armature_reflection(object)
@@ -73,6 +75,18 @@ def copy_bone_layers(
     kept = stack.layers if index is not None else tuple(la for la in stack.layers if la.bone != to)
     write_layers(object, replace(stack, layers=(*kept, *made)))
     return len(made), to
+
+
+def _mirror_in_place(object: bpy.types.Object, bone: str, index: int | None) -> None:
+    """Add a layer's mirror image to its own bone: what a body gives to one arm it gives to the other."""
+    if index is None:
+        raise SelectionError(
+            f"The bone '{bone}' has no other side; name bones with .L and .R, or mirror one layer"
+        )
+    stack = read_layers(object)
+    made = mirror_layer(stack.layers[index], bone, armature_reflection(object))
+    write_layers(object, stack.added(made, index + 1))
+    layer_list(object).active = index + 1
 
 
 def armature_reflection(object: bpy.types.Object) -> np.ndarray:

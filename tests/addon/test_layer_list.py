@@ -10,6 +10,7 @@ from drawn_weights import add_armature, add_splats, dense, select
 from mathutils import Matrix
 
 from gaussianimate.core.selection.evaluate import evaluate_weights
+from gaussianimate.core.selection.layer import LayerStack
 from gaussianimate.core.selection.viewpoint import Viewpoint
 from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
@@ -132,6 +133,28 @@ def test_mirror_across_the_armature(stage):
     shown.active = 1
     with pytest.raises(RuntimeError, match="no other side"):
         ops.mirror_layers(whole_bone=True)
+
+
+def test_a_bone_in_the_middle_takes_the_mirrored_layer_itself(stage):
+    """What a body gives to its left arm it gives to the right one by a button."""
+    object, _ = stage
+    shown = layer_list(object)
+    shown.active = 1
+    ops.mirror_layers(whole_bone=False)
+    stack = read_layers(object)
+    assert [la.bone for la in stack.layers] == ["arm.L", "hip", "hip", "arm.L"]
+    assert shown.active == 2, "right after the layer it was made of, and active"
+    p = np.random.default_rng(1).uniform([-3, -0.3, -0.3], [3, 0.3, 0.3], (500, 3))
+    alone = [LayerStack(("hip",), (stack.layers[i],)) for i in (1, 2)]
+    given, mirrored = evaluate_weights(alone[0], p), evaluate_weights(alone[1], p * [-1, 1, 1])
+    assert given.max() == 1
+    np.testing.assert_allclose(mirrored, given, atol=1e-9)
+    before = read_layers(object)
+    with pytest.raises(RuntimeError, match="no other side"):
+        ops.mirror_layers(whole_bone=True)
+    with pytest.raises(RuntimeError, match="no other side"):
+        ops.mirror_layers(whole_bone=False, mirror=False)
+    assert read_layers(object) == before
 
 
 def test_the_bone_of_the_list_is_the_active_one(stage):
