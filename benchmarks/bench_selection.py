@@ -1,6 +1,6 @@
 """Selection fields: time of weights and exact gradients, against weights alone and estimated gradients.
 
-Run: ``python benchmarks/bench_selection.py [--splats 850000] [--preview 1000000] [--runs 9] [--threads N]``.
+Run: ``python benchmarks/bench_selection.py [--splats 850000] [--preview 1000000] [--runs 25] [--threads N]``.
 
 Prints, for one gesture of every shape and for a stack of all of them, milliseconds for weights alone, for
 weights and gradients, and their ratio; then what moving least squares over 16 neighbours take for the same
@@ -78,7 +78,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splats", type=int, default=850_000)
     parser.add_argument("--preview", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--runs", type=int, default=25)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--width", type=float, default=60, help="of the feather, pixels")
     options = parser.parse_args()
