@@ -13,7 +13,9 @@ def _classes() -> tuple[type, ...]:
     from .build_rig import GAUSSIANIMATE_OT_build_rig
     from .capture_from_object import GAUSSIANIMATE_OT_capture_from_object
     from .display import GAUSSIANIMATE_OT_set_display
+    from .edit_layers import GAUSSIANIMATE_OT_edit_layers
     from .import_capture import GAUSSIANIMATE_OT_import_capture
+    from .mirror_layers import GAUSSIANIMATE_OT_mirror_layers
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
     from .redraw_selection_layer import GAUSSIANIMATE_OT_redraw_selection_layer
     from .refit_skeleton import GAUSSIANIMATE_OT_refit_skeleton
@@ -21,13 +23,9 @@ def _classes() -> tuple[type, ...]:
     from .resample import GAUSSIANIMATE_OT_resample, GAUSSIANIMATE_OT_restore_splats
     from .retarget_action import GAUSSIANIMATE_OT_retarget_action, GAUSSIANIMATE_OT_suggest_bone_map
     from .secondary_motion import GAUSSIANIMATE_OT_set_secondary_motion
-    from .selection_layers import (
-        GAUSSIANIMATE_OT_edit_layers,
-        GAUSSIANIMATE_OT_mirror_layers,
-        GAUSSIANIMATE_OT_toggle_rest,
-        GAUSSIANIMATE_OT_view_selection_layer,
-    )
     from .show_bent import GAUSSIANIMATE_OT_hide_bent, GAUSSIANIMATE_OT_show_bent
+    from .toggle_rest import GAUSSIANIMATE_OT_toggle_rest
+    from .view_selection_layer import GAUSSIANIMATE_OT_view_selection_layer
 
     return (
         GAUSSIANIMATE_OT_import_capture,

@@ -19,8 +19,8 @@ from ..gaussianimate_addon.weights.layers import read_layers, write_layers
 from ..gaussianimate_addon.weights.reopen import find_viewport, restore_view, show_view, view_state
 from ..gaussianimate_addon.weights.views import viewport
 from .add_selection_layer import Front, read_points
+from .edit_layers import NeedsLayer
 from .selection_gesture import DrawsSelection
-from .selection_layers import NeedsLayer
 
 
 class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.types.Operator):

@@ -10,13 +10,11 @@ from ..gaussianimate_addon.deformer import deformer_armature
 from ..gaussianimate_addon.weights.chosen import chosen_armature, chosen_splats
 from ..gaussianimate_addon.weights.layer_list import layer_list, listed_layers, unreadable
 from ..operators.bind_armature import GAUSSIANIMATE_OT_bind
+from ..operators.edit_layers import GAUSSIANIMATE_OT_edit_layers
+from ..operators.mirror_layers import GAUSSIANIMATE_OT_mirror_layers
 from ..operators.redraw_selection_layer import GAUSSIANIMATE_OT_redraw_selection_layer
-from ..operators.selection_layers import (
-    GAUSSIANIMATE_OT_edit_layers,
-    GAUSSIANIMATE_OT_mirror_layers,
-    GAUSSIANIMATE_OT_toggle_rest,
-    GAUSSIANIMATE_OT_view_selection_layer,
-)
+from ..operators.toggle_rest import GAUSSIANIMATE_OT_toggle_rest
+from ..operators.view_selection_layer import GAUSSIANIMATE_OT_view_selection_layer
 from .layout import SubPanel, reason_below, wrapped
 
 ICONS = {"rectangle": "MESH_PLANE", "ellipse": "MESH_CIRCLE", "lasso": "STROKE", "stroke": "BRUSH_DATA"}

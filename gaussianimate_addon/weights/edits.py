@@ -16,37 +16,44 @@ from .layer_list import layer_list
 from .layers import read_layers, write_layers
 
 
-def move_layer(object: bpy.types.Object, index: int, step: int) -> None:
-    """Let a layer act before the one above it (-1) or after the one below it (+1) of the same bone."""
+def move_layer(object: bpy.types.Object, index: int, step: int) -> tuple[str, ...]:
+    """Let a layer act before the one above it (-1) or after the one below it (+1) of the same bone.
+
+    This and the other edits return what `write_layers` does, notes for a report.
+    """
     stack = read_layers(object)
     bone = stack.layers[index].bone
     same = [i for i, layer in enumerate(stack.layers) if layer.bone == bone]
     place = same.index(index) + step
-    if 0 <= place < len(same):
-        write_layers(object, stack.moved(index, same[place]))
-        layer_list(object).active = same[place]
+    if not 0 <= place < len(same):
+        return ()
+    notes = write_layers(object, stack.moved(index, same[place]))
+    layer_list(object).active = same[place]
+    return notes
 
 
-def duplicate_layer(object: bpy.types.Object, index: int) -> None:
+def duplicate_layer(object: bpy.types.Object, index: int) -> tuple[str, ...]:
     """Add a copy of a layer right after it."""
     stack = read_layers(object)
-    write_layers(object, stack.added(stack.layers[index], index + 1))
+    notes = write_layers(object, stack.added(stack.layers[index], index + 1))
     layer_list(object).active = index + 1
+    return notes
 
 
-def delete_layer(object: bpy.types.Object, index: int) -> None:
+def delete_layer(object: bpy.types.Object, index: int) -> tuple[str, ...]:
     """Delete a layer; the one before it of the same bone becomes active, else the next."""
     stack = read_layers(object)
     bone = stack.layers[index].bone
     after = stack.without(index)
-    write_layers(object, after)
+    notes = write_layers(object, after)
     same = [i for i, layer in enumerate(after.layers) if layer.bone == bone]
     layer_list(object).active = max((i for i in same if i < index), default=min(same, default=-1))
+    return notes
 
 
 def copy_bone_layers(
     object: bpy.types.Object, bone: str, to: str = "", index: int | None = None, mirror: bool = True
-) -> tuple[int, str]:
+) -> tuple[int, str, tuple[str, ...]]:
     """Copy layers to another bone.
 
     Parameters
@@ -58,7 +65,7 @@ def copy_bone_layers(
 
     Returns
     -------
-    how many layers, and to which bone
+    how many layers, to which bone, and notes
 
     Raises
     ------
@@ -66,18 +73,16 @@ def copy_bone_layers(
     """
     to = to or bpy.utils.flip_name(bone)
     if to == bone:
-        _mirror_in_place(object, bone, index if mirror else None)
-        return 1, bone
+        return 1, bone, _mirror_in_place(object, bone, index if mirror else None)
     to, stack = layer_bone(object, to), read_layers(object)
     copied = stack.of_bone(bone) if index is None else (stack.layers[index],)
     reflection = armature_reflection(object)
     made = [mirror_layer(layer, to, reflection) if mirror else replace(layer, bone=to) for layer in copied]
     kept = stack.layers if index is not None else tuple(la for la in stack.layers if la.bone != to)
-    write_layers(object, replace(stack, layers=(*kept, *made)))
-    return len(made), to
+    return len(made), to, write_layers(object, replace(stack, layers=(*kept, *made)))
 
 
-def _mirror_in_place(object: bpy.types.Object, bone: str, index: int | None) -> None:
+def _mirror_in_place(object: bpy.types.Object, bone: str, index: int | None) -> tuple[str, ...]:
     """Add a layer's mirror image to its own bone: what a body gives to one arm it gives to the other."""
     if index is None:
         raise SelectionError(
@@ -85,8 +90,9 @@ def _mirror_in_place(object: bpy.types.Object, bone: str, index: int | None) -> 
         )
     stack = read_layers(object)
     made = mirror_layer(stack.layers[index], bone, armature_reflection(object))
-    write_layers(object, stack.added(made, index + 1))
+    notes = write_layers(object, stack.added(made, index + 1))
     layer_list(object).active = index + 1
+    return notes
 
 
 def armature_reflection(object: bpy.types.Object) -> np.ndarray:

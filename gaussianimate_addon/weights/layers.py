@@ -61,24 +61,32 @@ def write_layers(object: bpy.types.Object, stack: LayerStack, evaluate: bool = T
     Returns
     -------
     notes : one sentence each on what was cut, for a report
+
+    Raises
+    ------
+    SelectionError : the weights that the layers start from do not fit them; nothing is changed then
     """
     from .layer_list import fill_list
 
     data = splats(object)
-    if stack.layers and not influence_count(data, BASE) and influence_count(data):
-        before = data.get(LAYERS)
-        if before is None or not _parsed(before).layers:
-            _keep_base(data)
+    start = _new_start(data, stack)
+    skin = _evaluated(data, stack, start) if evaluate else None
+    if start is not None:
+        write_skin(data, start, BASE)
     data[LAYERS] = stack.to_json()
     fill_list(object, stack)
-    return update_weights(object) if evaluate else ()
+    return () if skin is None else _store(data, stack, skin)
 
 
-def _keep_base(data: bpy.types.PointCloud) -> None:
-    """Keep the weights there are as those that the layers start from; splats without any need none."""
+def _new_start(data: bpy.types.PointCloud, stack: LayerStack) -> Skin | None:
+    """Return the weights there are where layers are about to start from them; None for splats without any."""
+    if not stack.layers or influence_count(data, BASE) or not influence_count(data):
+        return None
+    before = data.get(LAYERS)
+    if before is not None and _parsed(before).layers:
+        return None
     skin = read_skin(data)
-    if ((skin.indices != STATIC) & (skin.weights > 0)).any():
-        write_skin(data, skin, BASE)
+    return skin if ((skin.indices != STATIC) & (skin.weights > 0)).any() else None
 
 
 def restart_layers(object: bpy.types.Object, names: Sequence[str]) -> tuple[str, ...]:
@@ -97,7 +105,6 @@ def restart_layers(object: bpy.types.Object, names: Sequence[str]) -> tuple[str,
     write_layers(object, fresh, evaluate=False)
     if not kept:
         return gone
-    _keep_base(data)
     return (*gone, *write_layers(object, replace(fresh, layers=kept)))
 
 
@@ -156,12 +163,22 @@ def transform_layers(object: bpy.types.Object, matrix: NDArray[np.float64]) -> N
 def update_weights(object: bpy.types.Object) -> tuple[str, ...]:
     """Evaluate the layers on all splats and store weights with their exact gradients; return notes."""
     data, stack = splats(object), read_layers(object)
-    base = read_skin(data, BASE) if influence_count(data, BASE) else None
-    if stack.layers:
-        positions = read_attribute(data, "position").astype(np.float64)
-        skin = stack_to_skin(stack, positions, base=base, memory=MEMORY)
-    else:
-        skin = empty_skin(len(data.points)) if base is None else base
+    return _store(data, stack, _evaluated(data, stack))
+
+
+def _evaluated(data: bpy.types.PointCloud, stack: LayerStack, start: Skin | None = None) -> Skin:
+    """Return what layers amount to on all splats; ``start`` stands in for weights that are not kept yet."""
+    if start is None and influence_count(data, BASE):
+        start = read_skin(data, BASE)
+    if not stack.layers:
+        return empty_skin(len(data.points)) if start is None else start
+    positions = read_attribute(data, "position").astype(np.float64)
+    return stack_to_skin(stack, positions, base=start, memory=MEMORY)
+
+
+def _store(data: bpy.types.PointCloud, stack: LayerStack, skin: Skin) -> tuple[str, ...]:
+    """Write the weights; what layers started from goes with the last of them. Returns notes."""
+    if not stack.layers:
         remove_skin(data, BASE)
     write_skin(data, padded(skin), SKIN)
     data.update_tag()

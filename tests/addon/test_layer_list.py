@@ -12,7 +12,8 @@ from mathutils import Matrix
 from gaussianimate.core.selection.evaluate import evaluate_weights
 from gaussianimate.core.selection.layer import LayerStack
 from gaussianimate.core.selection.viewpoint import Viewpoint
-from gaussianimate.gaussianimate_addon.attributes import read_attribute
+from gaussianimate.gaussianimate_addon.armature import edit_mode
+from gaussianimate.gaussianimate_addon.attributes import read_attribute, write_attribute
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 from gaussianimate.gaussianimate_addon.weights.edits import armature_reflection
 from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
@@ -111,6 +112,42 @@ def test_duplicate_and_delete(stage):
     ops.edit_layers(action="DELETE")
     with pytest.raises(RuntimeError, match="Choose a layer"):
         ops.edit_layers(action="DELETE")
+
+
+def test_starting_weights_that_do_not_fit_are_one_sentence_and_change_nothing(stage):
+    """Such as those of an armature with more bones, which another tool wrote."""
+    object, _ = stage
+    ops.bind(armature="hand made", method="HEAT")
+    index = read_attribute(object.data, "base:index_0")
+    write_attribute(object.data, "base:index_0", "INT", np.full_like(index, 99))
+    before = object.data[LAYERS], read_skin(object.data), len(layer_list(object).lines)
+    layer_list(object).active = 0
+    for act in (
+        lambda: ops.edit_layers(action="DUPLICATE"),
+        lambda: ops.edit_layers(action="DOWN"),
+        lambda: ops.mirror_layers(whole_bone=True),
+        lambda: draw("hip", 0, 1),
+    ):
+        with pytest.raises(RuntimeError, match="^Error: The weights that the layers start from name bones"):
+            act()
+        assert (object.data[LAYERS], len(layer_list(object).lines)) == (before[0], before[2])
+        np.testing.assert_array_equal(read_skin(object.data).weights, before[1].weights)
+
+
+def test_what_is_cut_is_told(stage, capfd):
+    """By all that changes layers: five bones on a splat are cut to four."""
+    object, armature = stage
+    with edit_mode(bpy.context, armature):
+        for k in range(3):
+            bone = armature.data.edit_bones.new(f"more {k}")
+            bone.head, bone.tail = (k, 0, 1), (k, 0, 2)
+    for bone in ("more 0", "more 1", "arm.R"):
+        draw(bone, 1.4, 2)
+    layer_list(object).active = 0
+    ops.mirror_layers(to="more 2", mirror=False)
+    assert "had more than 4 influences" in capfd.readouterr().out
+    ops.edit_layers(action="DUPLICATE")
+    assert "had more than 4 influences" in capfd.readouterr().out
 
 
 def test_mirror_across_the_armature(stage):
