@@ -41,6 +41,7 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
         filter_glob: str
         resample: bool
         epsilon: float
+        budget: float
     else:
         filepath: bpy.props.StringProperty(
             name="File Path",
@@ -74,10 +75,17 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
             unit="LENGTH",
             options={"SKIP_SAVE"},
         )
+        budget: bpy.props.FloatProperty(
+            name="Budget",
+            description="With Resample, most splats after, times those before",
+            default=3.0,
+            min=1.0,
+            options={"SKIP_SAVE"},
+        )
         check_existing: bpy.props.BoolProperty(default=True, options={"HIDDEN"})
         filter_glob: bpy.props.StringProperty(default="*.ply", options={"HIDDEN"})
 
-    browser_options = ("frame_start", "frame_end", "space", "resample", "epsilon")
+    browser_options = ("frame_start", "frame_end", "space", "resample", "epsilon", "budget")
     job_cancelled = "cancelled; the frames written so far are whole"
 
     @classmethod
@@ -115,7 +123,7 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
     def _read(self, context: bpy.types.Context, object: bpy.types.Object, paths: dict[int, Path]) -> Steps:
         rest = rest_splats(object)
         poses = yield from pose_steps(context, object, min(paths), max(paths))
-        request = Request(read_whole(object), None, self.epsilon) if self.resample else None
+        request = Request(read_whole(object), None, self.epsilon, self.budget) if self.resample else None
         return Order(rest, poses, self.space, paths, request)
 
     @staticmethod

@@ -34,6 +34,7 @@ class GAUSSIANIMATE_PT_bake(SubPanel, bpy.types.Panel):
             options.prop(resampling, "automatic")
             if not resampling.automatic:
                 options.prop(resampling, "epsilon")
+            options.prop(resampling, "budget")
         frames = options.column(align=True)
         frames.prop(scene, "frame_start", text="Frames")
         frames.prop(scene, "frame_end", text="End")
@@ -63,3 +64,4 @@ def _chosen(button: Any, context: bpy.types.Context) -> None:
     resampling = resample_settings(context)
     button.space, button.resample = scene_settings(context).bake_space, resampling.bake
     button.epsilon = 0.0 if resampling.automatic else resampling.epsilon
+    button.budget = resampling.budget

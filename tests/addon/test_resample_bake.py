@@ -82,6 +82,11 @@ def test_resampled_splats_are_baked_as_they_are_or_anew(bar, tmp_path):
     assert len(object.data.points) == count
 
 
+def test_the_budget_counts(bar, tmp_path):
+    ops.bake_ply(filepath=str(tmp_path / "x.ply"), frame_start=5, resample=True, epsilon=0.005, budget=1.2)
+    assert 230 < len(read_cloud(tmp_path / "x.ply")[0]) <= 240
+
+
 def test_what_nothing_poses_is_refused(empty_scene, tmp_path):
     add_splats(empty_scene)
     with pytest.raises(RuntimeError, match="'bar' is not rigged, so no pose bends its splats"):

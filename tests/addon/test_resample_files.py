@@ -13,6 +13,7 @@ from gaussianimate.gaussianimate_addon.bake import posed_cloud
 from gaussianimate.gaussianimate_addon.bind import bind_is_stale
 from gaussianimate.gaussianimate_addon.capture_frames import load_frames
 from gaussianimate.gaussianimate_addon.capture_object import create_capture_object
+from gaussianimate.gaussianimate_addon.modifiers import set_input
 from gaussianimate.gaussianimate_addon.point_cloud import point_cloud_to_cloud
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
@@ -46,6 +47,43 @@ def test_linked_duplicates_follow(bar):
         assert_same_splats(evaluated(each), posed(each))
     ops.restore_splats()
     assert other.data == object.data and bind_is_stale(other) is None
+
+
+def test_instances_show_what_is_shown(bar):
+    object, _ = bar
+    collection = bpy.data.collections.new("bars")
+    collection.objects.link(object)
+    empty = bpy.data.objects.new("instance", None)
+    empty.instance_type, empty.instance_collection = "COLLECTION", collection
+    bpy.context.scene.collection.objects.link(empty)
+
+    def counts():
+        graph = bpy.context.evaluated_depsgraph_get()
+        return [len(i.object.data.points) for i in graph.object_instances if i.object.type == "POINTCLOUD"]
+
+    assert counts() == [200, 200]
+    ops.resample(epsilon=EPSILON)
+    assert counts() == [len(object.data.points)] * 2
+    ops.restore_splats()
+    assert counts() == [200, 200]
+
+
+def test_a_duplicate_on_an_armature_of_its_own_follows_too(bar):
+    object, armature = bar
+    other, its_own = copied(object, linked=True), armature.copy()
+    bpy.context.scene.collection.objects.link(its_own)
+    select(other)
+    bpy.context.view_layer.update()
+    modifier = next(m for m in other.modifiers if m.node_group.get("gaussianimate_role") == "Deform")
+    set_input(modifier, "Armature", its_own)
+    for bone in its_own.pose.bones:
+        bone.matrix_basis.identity()
+    bpy.context.view_layer.update()
+    assert ops.resample(epsilon=EPSILON) == {"FINISHED"} and whole(other) is None, "its own pose is rest"
+    select(object)
+    ops.resample(epsilon=EPSILON)
+    assert whole(other) is not None and bind_is_stale(other) is None
+    assert_same_splats(evaluated(other), posed(other))
 
 
 def test_copies_go_their_own_way(bar):
