@@ -40,7 +40,6 @@ def show_resampled(object: bpy.types.Object, answer: Answer, notes: str) -> None
         raise RigError(
             f"The splats or weights of '{object.name}' changed while it was resampled; run it again"
         )
-    name = data.name
     new = copy_of(data)
     carry_attributes(new, data, whole, found.origins, nearest_rows(data))
     _write_shapes(new, whole, answer)
@@ -49,9 +48,7 @@ def show_resampled(object: bpy.types.Object, answer: Answer, notes: str) -> None
     write_attribute(new, DEPTH, "INT", found.depths)
     new[WHOLE], new[NOTES] = whole, notes
     new[DIGEST], new[START] = weights_digest(new), start_digest(start_of(new))
-    if whole == data:
-        whole.name = f"{name}{SUFFIX}"
-    _exchange(data, new, name)
+    _exchange(data, new)
 
 
 def restore_whole(object: bpy.types.Object) -> None:
@@ -62,7 +59,7 @@ def restore_whole(object: bpy.types.Object) -> None:
     RigError : the object was not resampled
     """
     data = splats(object)
-    whole, name = whole_of(data), data.name
+    whole = whole_of(data)
     if whole is None:
         raise RigError(f"'{object.name}' was not resampled; its splats are whole")
     if whole.users > 1 + whole.use_fake_user:
@@ -79,7 +76,7 @@ def restore_whole(object: bpy.types.Object) -> None:
         whole.materials.clear()
         for material in materials:
             whole.materials.append(material)
-    _exchange(data, whole, name)
+    _exchange(data, whole)
     if has_layers(object):
         fill_list(object, read_layers(object))
 
@@ -110,12 +107,9 @@ def _write_weights(data: bpy.types.PointCloud, skin: Skin, base: Skin | None) ->
     data.update_tag()
 
 
-def _exchange(old: bpy.types.PointCloud, new: bpy.types.PointCloud, name: str) -> None:
+def _exchange(old: bpy.types.PointCloud, new: bpy.types.PointCloud) -> None:
     """Let all objects that show one point cloud show another, under its name."""
-    if new.name != name and not old.name.endswith(SUFFIX):
-        old.name = f"{name}.old"  # to make room for the name
-    new.name = name
-    shown = followers(old)
+    name, shown = old.name, followers(old)
     try:
         for object in shown:
             object.data = new
@@ -125,5 +119,7 @@ def _exchange(old: bpy.types.PointCloud, new: bpy.types.PointCloud, name: str) -
         for object in shown:  # what is new goes with the error, and must not take objects along
             object.data = old
         raise
+    old.name = f"{name}{SUFFIX}"
+    new.name = name
     if not old.users:
         bpy.data.pointclouds.remove(old)

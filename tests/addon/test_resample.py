@@ -82,7 +82,9 @@ def test_whole_splats_come_back_bit_by_bit(bar):
     object, _ = bar
     before, name, data = values(object.data), object.data.name, len(bpy.data.pointclouds)
     ops.resample(epsilon=EPSILON)
-    assert object.data.name == name
+    assert object.data.name == name and whole(object).name == f"{name}.whole"
+    ops.resample(epsilon=EPSILON / 2)
+    assert object.data.name == name and whole(object).name == f"{name}.whole"
     assert ops.restore_splats() == {"FINISHED"}
     assert_same_values(values(object.data), before)
     assert object.data.name == name and len(bpy.data.pointclouds) == data
@@ -116,6 +118,26 @@ def test_nothing_is_split_at_rest(bar, capfd):
     said = capfd.readouterr().out
     assert "'bar': None of 200 splats is bent by more than 1e-05 m" in said
     assert "None of 200 splats sticks out enough to be split" in said
+
+
+def test_what_fails_halfway_leaves_all_as_it_was(bar, monkeypatch):
+    from gaussianimate.gaussianimate_addon.resampling import exchange
+
+    object, _ = bar
+    other = object.copy()
+    bpy.context.scene.collection.objects.link(other)
+    data, before, calls = object.data, values(object.data), []
+
+    def fail(object):
+        calls.append(object)
+        if len(calls) == 2:
+            raise MemoryError
+
+    monkeypatch.setattr(exchange, "remember_points", fail)
+    with pytest.raises(RuntimeError, match="this computer has not enough free memory"):
+        ops.resample(epsilon=EPSILON)
+    assert object.data == other.data == data and [d.name for d in bpy.data.pointclouds] == ["bar"]
+    assert_same_values(values(data), before)
 
 
 def test_uniform_splits_every_splat_once(bar):
