@@ -71,7 +71,8 @@ class LayerField:
         if not gradients or distance.x is None or distance.y is None:
             return layer.feather.value(distance.value), None
         fade, rate = layer.feather.value_and_slope(distance.value)
-        return fade, layer.viewpoint.pull_back(at, rate * distance.x, rate * distance.y)
+        along_x, along_y = (np.multiply(rate, part, out=part) for part in (distance.x, distance.y))
+        return fade, layer.viewpoint.pull_back(at, along_x, along_y)
 
 
 def _product(

@@ -107,8 +107,11 @@ class Viewpoint:
         by_x, by_y, by_w = slopes
         np.multiply(along_x, inverse, out=by_x)
         np.multiply(along_y, inverse, out=by_y)
-        np.multiply(left + width / 2 - at.x, by_x, out=by_w)
-        by_w += (bottom + height / 2 - at.y) * by_y
+        np.subtract(left + width / 2, at.x, out=by_w)
+        by_w *= by_x
+        np.subtract(bottom + height / 2, at.y, out=inverse)
+        inverse *= by_y
+        by_w += inverse
         return rows.T.astype(slopes.dtype) @ slopes
 
     def depth(self, points: Floats) -> Floats:

@@ -63,7 +63,12 @@ class Rectangle:
         nu, nv = np.copysign(nu, u, out=nu), np.copysign(nv, v, out=nv)
         if s == 0:
             return Distance(value, c * nu, c * nv)
-        return Distance(value, c * nu - s * nv, s * nu + c * nv)
+        nx = c * nu
+        nx -= s * nv
+        nu *= s
+        nv *= c
+        nu += nv
+        return Distance(value, nx, nu)
 
     def mirrored(self, x: float) -> Rectangle:
         """Return the rectangle flipped about a vertical line."""
