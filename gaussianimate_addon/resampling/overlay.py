@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import bpy
 import numpy as np
 
@@ -12,8 +14,16 @@ from ..drawer.mask import Mask
 from ..drawer.viewport import DRAWER
 from ..properties import object_notes
 from ..views import redraw_sidebars, redraw_views
+from .digest import weights_digest
 from .task import Answer
 from .whole import origins
+
+
+@dataclass
+class BentSplats(Mask):
+    """The overlay; ``digest`` is of the weights that it was found with."""
+
+    digest: str = ""
 
 
 def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
@@ -22,7 +32,8 @@ def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
         set_display(object, DRAWN_HERE)
     text = "\n".join([answer.summary("would be split"), *answer.found.notes])
     values = bent_values(answer)[origins(splats(object))]
-    DRAWER.overlay = Mask(object.session_uid, values, text)
+    digest = weights_digest(splats(object))
+    DRAWER.overlay = BentSplats(object.session_uid, values, text, digest=digest)
     redraw_views()
     return text
 
@@ -39,6 +50,8 @@ def overlay_text(object: bpy.types.Object) -> str | None:
     over = DRAWER.overlay
     if over is None or over.uid != object.session_uid or len(over.values) != len(splats(object).points):
         return None
+    if isinstance(over, BentSplats) and over.digest != weights_digest(splats(object)):
+        return f"{over.text}\nWeights changed since; show them again"
     return over.text
 
 

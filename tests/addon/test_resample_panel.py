@@ -79,8 +79,11 @@ def test_out_of_date(bar):
     ops.resample(epsilon=EPSILON)
     layout = draw("resample")
     assert "Restore Whole Splats" in layout.buttons and "Weights changed" not in " ".join(layout.texts)
+    ops.show_bent(epsilon=EPSILON)
+    assert "show them again" not in said("resample")
     ops.bind(armature=hand_made.name, method="ENVELOPE")
     assert "Weights changed since: resample again" in said("resample")
+    assert "Weights changed since; show them again" in said("resample")
     ops.restore_splats()
     assert "Weights changed" not in said("resample")
 
