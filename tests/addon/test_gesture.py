@@ -24,6 +24,7 @@ from gaussianimate.gaussianimate_addon.weights.gesture_path import GesturePath, 
 from gaussianimate.gaussianimate_addon.weights.gesture_settings import gesture_settings
 from gaussianimate.gaussianimate_addon.weights.gesture_view import outlines_of
 from gaussianimate.gaussianimate_addon.weights.gestures import check_rest, make_shape
+from gaussianimate.operators.selection_gesture import DrawsSelection
 from gaussianimate.panels import selection_tools
 
 ops = bpy.ops.gaussianimate
@@ -115,6 +116,37 @@ def test_typed_numbers():
     assert numbers.radius == 1e5 and len(typed.text) == 7
     type_all("TAB", "COMMA", "PERIOD")
     assert typed.name == "smoothness" and numbers.smoothness == 0 and typed.text == "."
+
+
+def test_the_wheel():
+    """Smoothness, with Shift strength, with Alt the brush's radius; the status bar says the numbers."""
+    drawn = DrawsSelection()
+    drawn.shape, drawn.operation, drawn._pressed = "STROKE", "ADD", True
+    drawn.smoothness, drawn.strength, drawn.radius = 40.0, 1.0, 20.0
+    drawn._typed = TypedNumber(("smoothness", "strength", "radius"))
+    drawn._turn(1, event())
+    assert drawn.smoothness == pytest.approx(46)
+    for _ in range(60):
+        drawn._turn(-1, event())
+    assert drawn.smoothness == 0, "a hard edge can be reached"
+    drawn._turn(1, event())
+    assert drawn.smoothness > 0, "and left"
+    drawn._turn(1, event(shift=True))
+    assert drawn.strength == 1, "at most"
+    for _ in range(21):
+        drawn._turn(-1, event(shift=True))
+    assert drawn.strength == 0, "at least"
+    drawn._turn(1, event(shift=True))
+    assert drawn.strength == pytest.approx(0.05)
+    for _ in range(60):
+        drawn._turn(-1, event(alt=True))
+    assert drawn.radius == 1, "a brush has a size"
+    drawn._typed.press("SEVEN", drawn)
+    hint = drawn._hint()
+    assert all(text in hint for text in ("Add", "[7]", "Strength 0.05", "Radius 1 px", "Esc: Cancel"))
+    drawn._turn(1, event())
+    drawn._typed.press("TWO", drawn)
+    assert drawn.smoothness == 2, "a number typed after the wheel begins anew"
 
 
 def test_outlines_go_round_the_shapes():
