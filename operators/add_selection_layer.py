@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import bpy
 
-from ..core.errors import GaussiAnimateError, SelectionError
+from ..core.errors import SelectionError
 from ..core.selection.compose import Operation
 from ..core.selection.depth import FrontSurface
 from ..core.selection.feather import Curve, Feather
@@ -17,10 +17,11 @@ from ..core.selection.layer import SelectionLayer
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.subject import active_splats, linked_reason
-from ..gaussianimate_addon.weights.gesture_settings import CURVES, OPERATIONS
+from ..gaussianimate_addon.weights.gesture_settings import CURVES, DESCRIPTIONS, OPERATIONS
 from ..gaussianimate_addon.weights.gestures import add_layer, layer_bone, make_shape, surface_below
 from ..gaussianimate_addon.weights.layer_depth import with_depth
 from ..gaussianimate_addon.weights.views import viewpoint_of
+from .reports import reported
 from .selection_gesture import DrawsNewSelection
 
 SHAPES = (
@@ -82,22 +83,19 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
             options={"HIDDEN"},
         )
         smoothness: bpy.props.FloatProperty(
-            name="Smoothness", description="Width of the fade across the edge, pixels", default=40.0, min=0.0
+            name="Smoothness", description=DESCRIPTIONS["smoothness"], default=40.0, min=0.0
         )
         strength: bpy.props.FloatProperty(
-            name="Strength", description="Weight where the selection is full", default=1.0, min=0.0, max=1.0
+            name="Strength", description=DESCRIPTIONS["strength"], default=1.0, min=0.0, max=1.0
         )
         operation: bpy.props.EnumProperty(name="Operation", items=OPERATIONS)
-        radius: bpy.props.FloatProperty(name="Radius", description="Of the brush, pixels", default=50, min=0)
+        radius: bpy.props.FloatProperty(name="Radius", description=DESCRIPTIONS["radius"], default=50, min=0)
         angle: bpy.props.FloatProperty(name="Angle", description="Turns the shape", subtype="ANGLE")
         curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
-        through: bpy.props.BoolProperty(
-            name="Through", description="Select through everything, not only the surface seen first"
-        )
+        through: bpy.props.BoolProperty(name="Through", description=DESCRIPTIONS["through"])
         depth: bpy.props.FloatProperty(
             name="Depth",
-            description="Full so far behind the surface seen first, and gone at twice that; 0: as the splats "
-            "are dense",
+            description=DESCRIPTIONS["depth"],
             subtype="DISTANCE",
             min=0.0,
         )
@@ -105,16 +103,9 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the layer."""
-        try:
-            object = active_splats(context)
-            assert object is not None
-            notes = add_layer(object, self._layer(context, object))
-        except GaussiAnimateError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
-        for note in notes:
-            self.report({"INFO"}, note)
-        return {"FINISHED"}
+        object = active_splats(context)
+        assert object is not None
+        return reported(self, lambda: add_layer(object, self._layer(context, object)))
 
     def _layer(
         self, context: bpy.types.Context, object: bpy.types.Object, front: Front | None = None

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import bpy
 
-from ..core.errors import GaussiAnimateError
 from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.subject import active_splats, linked_reason
 from ..gaussianimate_addon.weights.edits import delete_layer, duplicate_layer, move_layer
 from ..gaussianimate_addon.weights.layer_list import active_layer, layer_list, listed_layers, unreadable
 from ..gaussianimate_addon.weights.layers import has_layers
+from .reports import reported
 
 ACTIONS = (
     ("UP", "Move Up", "Let the layer act before the one above it"),
@@ -60,17 +60,10 @@ class GAUSSIANIMATE_OT_edit_layers(NeedsLayer, bpy.types.Operator):
         """Change the list; weights follow."""
         object = active_splats(context)
         assert object is not None
-        try:
-            index, _ = active_layer(object)
-            notes = self._edit(object, index)
-        except GaussiAnimateError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
-        for note in notes:
-            self.report({"INFO"}, note)
-        return {"FINISHED"}
+        return reported(self, lambda: self._edit(object))
 
-    def _edit(self, object: bpy.types.Object, index: int) -> tuple[str, ...]:
+    def _edit(self, object: bpy.types.Object) -> tuple[str, ...]:
+        index, _ = active_layer(object)
         if self.action == "DUPLICATE":
             return duplicate_layer(object, index)
         if self.action == "DELETE":

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import bpy
 
-from ..core.errors import GaussiAnimateError
 from ..gaussianimate_addon.subject import active_splats
 from ..gaussianimate_addon.weights.edits import copy_bone_layers
 from ..gaussianimate_addon.weights.layer_list import active_layer
 from .edit_layers import NeedsLayer
+from .reports import reported
 
 
 class GAUSSIANIMATE_OT_mirror_layers(NeedsLayer, bpy.types.Operator):
@@ -41,15 +41,11 @@ a bone in the middle takes the layer's mirror image itself"""
         """Copy; weights follow."""
         object = active_splats(context)
         assert object is not None
+        return reported(self, lambda: self._copy(object))
+
+    def _copy(self, object: bpy.types.Object) -> tuple[str, ...]:
         index, layer = active_layer(object)
-        try:
-            count, bone, notes = copy_bone_layers(
-                object, layer.bone, self.to, None if self.whole_bone else index, self.mirror
-            )
-        except GaussiAnimateError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
-        self.report({"INFO"}, f"{count} layer{'s'[: count != 1]} copied to '{bone}'")
-        for note in notes:
-            self.report({"INFO"}, note)
-        return {"FINISHED"}
+        count, bone, notes = copy_bone_layers(
+            object, layer.bone, self.to, None if self.whole_bone else index, self.mirror
+        )
+        return f"{count} layer{'s'[: count != 1]} copied to '{bone}'", *notes

@@ -12,6 +12,7 @@ from ..core.selection.layer import SelectionLayer
 from ..core.selection.shapes import Stroke
 from ..gaussianimate_addon.subject import active_splats
 from ..gaussianimate_addon.weights.gesture_path import GesturePath
+from ..gaussianimate_addon.weights.gesture_settings import DESCRIPTIONS
 from ..gaussianimate_addon.weights.gesture_view import GestureView
 from ..gaussianimate_addon.weights.gestures import check_rest, make_shape, surface_below
 from ..gaussianimate_addon.weights.layer_list import active_layer
@@ -20,6 +21,7 @@ from ..gaussianimate_addon.weights.reopen import find_viewport, restore_view, sh
 from ..gaussianimate_addon.weights.views import viewport
 from .add_selection_layer import Front, read_points
 from .edit_layers import NeedsLayer
+from .reports import reported
 from .selection_gesture import DrawsSelection
 
 
@@ -44,12 +46,12 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
             options={"HIDDEN"},
         )
         smoothness: bpy.props.FloatProperty(
-            name="Smoothness", description="Width of the fade across the edge, pixels", default=40.0, min=0.0
+            name="Smoothness", description=DESCRIPTIONS["smoothness"], default=40.0, min=0.0
         )
         strength: bpy.props.FloatProperty(
-            name="Strength", description="Weight where the selection is full", default=1.0, min=0.0, max=1.0
+            name="Strength", description=DESCRIPTIONS["strength"], default=1.0, min=0.0, max=1.0
         )
-        radius: bpy.props.FloatProperty(name="Radius", description="Of the brush, pixels", default=50, min=0)
+        radius: bpy.props.FloatProperty(name="Radius", description=DESCRIPTIONS["radius"], default=50, min=0)
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         """Show the layer in its view and wait for the mouse; run where points were given."""
@@ -78,18 +80,13 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
         """Give the layer its new shape and numbers."""
         object = active_splats(context)
         assert object is not None
-        try:
-            index, _ = active_layer(object)
-            layer = self._layer(context, object)
-            stack = read_layers(object)
-            layers = (*stack.layers[:index], layer, *stack.layers[index + 1 :])
-            notes = write_layers(object, replace(stack, layers=layers))
-        except GaussiAnimateError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
-        for note in notes:
-            self.report({"INFO"}, note)
-        return {"FINISHED"}
+        return reported(self, lambda: self._exchange(context, object))
+
+    def _exchange(self, context: bpy.types.Context, object: bpy.types.Object) -> tuple[str, ...]:
+        index, _ = active_layer(object)
+        layer, stack = self._layer(context, object), read_layers(object)
+        layers = (*stack.layers[:index], layer, *stack.layers[index + 1 :])
+        return write_layers(object, replace(stack, layers=layers))
 
     def _layer(
         self, context: bpy.types.Context, object: bpy.types.Object, front: Front | None = None

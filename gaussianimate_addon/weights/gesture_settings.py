@@ -17,6 +17,13 @@ CURVES = (
     ("SMOOTHSTEP", "Smooth", "Fades with a continuous slope"),
     ("LINEAR", "Linear", "Fades evenly"),
 )
+DESCRIPTIONS = {
+    "smoothness": "Width of the fade across the edge, pixels",
+    "strength": "Weight where the selection is full",
+    "radius": "Of the brush, pixels",
+    "through": "Select through everything, not only the surface seen first",
+    "depth": "Full so far behind the surface seen first, and gone at twice that; 0: as the splats are dense",
+}
 REMEMBERED = ("smoothness", "strength", "operation", "radius", "curve", "through", "depth")
 
 
@@ -34,30 +41,27 @@ class GaussianimateGesture(bpy.types.PropertyGroup):
     else:
         smoothness: bpy.props.FloatProperty(
             name="Smoothness",
-            description="Width of the fade across the edge, pixels; wheel or [ ] while drawing",
+            description=DESCRIPTIONS["smoothness"] + "; wheel or [ ] while drawing",
             default=40.0,
             min=0.0,
             soft_max=400.0,
         )
         strength: bpy.props.FloatProperty(
             name="Strength",
-            description="Weight where the selection is full; Shift wheel while drawing",
+            description=DESCRIPTIONS["strength"] + "; Shift wheel while drawing",
             default=1.0,
             min=0.0,
             max=1.0,
         )
         operation: bpy.props.EnumProperty(name="Operation", items=OPERATIONS)
         radius: bpy.props.FloatProperty(
-            name="Radius", description="Of the brush, pixels", default=50.0, min=1.0, soft_max=300.0
+            name="Radius", description=DESCRIPTIONS["radius"], default=50.0, min=1.0, soft_max=300.0
         )
         curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
-        through: bpy.props.BoolProperty(
-            name="Through", description="Select through everything, not only the surface seen first"
-        )
+        through: bpy.props.BoolProperty(name="Through", description=DESCRIPTIONS["through"])
         depth: bpy.props.FloatProperty(
             name="Depth",
-            description="Full so far behind the surface seen first, and gone at twice that; 0: as the splats "
-            "are dense",
+            description=DESCRIPTIONS["depth"],
             subtype="DISTANCE",
             min=0.0,
         )
