@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+import json
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +27,8 @@ def stored_stack(data: bpy.types.PointCloud) -> LayerStack | None:
 def weights_digest(data: bpy.types.PointCloud) -> str:
     """Return a short text that changes with the weights: of the layers, and of some splats' own weights.
 
-    Names of bones do not matter. Panels ask at every redraw, so not all splats are looked at.
+    Neither names of bones nor applied transforms matter. Panels ask at every redraw, so only some splats are
+    looked at.
     """
     count, found = len(data.points), hashlib.sha1()
     text = data.get(LAYERS)
@@ -51,9 +52,11 @@ def _parsed(text: str) -> LayerStack:
 def _layers_digest(text: str) -> str:
     stack = _parsed(text)
     numbers = {bone: str(number) for number, bone in enumerate(stack.bones)}
-    layers = tuple(replace(layer, bone=numbers[layer.bone], name="") for layer in stack.layers)
-    acting = tuple(layer for layer in layers if not layer.muted)
-    return LayerStack(tuple(numbers.values()), acting).to_json()
+    acting = [layer.to_dict() for layer in stack.layers if not layer.muted]
+    for layer in acting:
+        layer["bone"] = numbers[layer["bone"]]
+        del layer["name"], layer["viewpoint"]["view"]  # which follows applied transforms
+    return json.dumps(acting)
 
 
 def is_out_of_date(data: bpy.types.PointCloud) -> bool:

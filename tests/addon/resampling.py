@@ -53,3 +53,12 @@ def assert_same_values(one, other):
     assert one.keys() == other.keys()
     for name, found in one.items():
         np.testing.assert_array_equal(found, other[name], err_msg=name)
+
+
+def finished(steps):
+    """Return what a generator returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from compare import assert_equal_bits
 from drawn_weights import add_armature, add_splats, dense, select
-from mathutils import Vector
-from resampling import assert_same_values, large, ops, origins, values, whole
+from mathutils import Matrix, Vector
+from resampling import assert_same_values, finished, large, ops, origins, values, whole
 from rigs import make_cloud
 
+from gaussianimate.core.errors import RigError
+from gaussianimate.core.progress import no_progress
 from gaussianimate.core.resample.resample import ResampleOptions, resample
 from gaussianimate.core.selection.skin import SkinField, stack_to_skin
 from gaussianimate.core.skinning.skin import Skin
@@ -19,6 +21,9 @@ from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.bake import rest_splats, skin_transforms
 from gaussianimate.gaussianimate_addon.point_cloud import point_cloud_to_cloud
 from gaussianimate.gaussianimate_addon.resampling.digest import is_out_of_date
+from gaussianimate.gaussianimate_addon.resampling.exchange import show_resampled
+from gaussianimate.gaussianimate_addon.resampling.request import Choice, request_steps
+from gaussianimate.gaussianimate_addon.resampling.task import solve
 from gaussianimate.gaussianimate_addon.skin_attributes import BASE, influence_count, read_skin
 from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
 from gaussianimate.gaussianimate_addon.weights.layers import read_layers, update_weights, write_layers
@@ -106,6 +111,41 @@ def test_layers_stay_editable_and_reach_the_whole_splats(drawn):
     write_layers(object, read_layers(object).changed(1, muted=False))
     ops.resample(epsilon=0.02)
     assert_same_values(values(object.data), again)
+
+
+def test_an_applied_transform_is_no_change_of_weights(drawn):
+    object, _ = drawn
+    ops.resample(epsilon=0.02)
+    object.parent = None
+    object.matrix_basis = object.matrix_basis @ Matrix.Rotation(0.4, 4, "X") @ Matrix.Scale(1.5, 4)
+    bpy.context.view_layer.update()
+    ops.apply_transform()
+    assert not is_out_of_date(object.data)
+    stored = dense(read_skin(object.data), 3)
+    update_weights(object)
+    np.testing.assert_allclose(dense(read_skin(object.data), 3), stored, atol=1e-3)
+    ops.restore_splats()
+    whole_weights = dense(read_skin(object.data), 3)
+    update_weights(object)
+    np.testing.assert_allclose(dense(read_skin(object.data), 3), whole_weights, atol=1e-3)
+
+
+def test_splats_changed_meanwhile_are_refused(drawn):
+    """What happens to the scene while the worker splits, played one after the other."""
+    object, _ = drawn
+    request = finished(request_steps(bpy.context, object, Choice("POSE", 0.02)))
+    answer = solve(request, no_progress)
+    layers = read_layers(object)
+    write_layers(object, layers.changed(0, strength=0.5))
+    with pytest.raises(RigError, match="changed while it was resampled; run it again"):
+        show_resampled(object, answer, "")
+    write_layers(object, layers)
+    object.data.attributes["position"].data[7].vector.x += 0.1
+    with pytest.raises(RigError, match="changed while it was resampled; run it again"):
+        show_resampled(object, answer, "")
+    object.data.attributes["position"].data[7].vector = request.splats.cloud.positions[7]
+    show_resampled(object, answer, "said")
+    assert len(object.data.points) == len(answer.found.cloud)
 
 
 def test_removed_layers_leave_the_starting_weights(drawn):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from answering import learned_bar, play_joints, residuals
 from drawn_weights import BONES, add_armature, add_splats, select
-from resampling import EPSILON, bent_bar, large, ops, origins, whole
+from resampling import EPSILON, bent_bar, finished, large, ops, origins, whole
 from rigs import make_cloud
 
 from gaussianimate.core.resample.resample import ResampleOptions, resample
@@ -39,14 +39,6 @@ def bar(empty_scene):
 def channels(armature):
     names = ("location", "rotation_euler", "rotation_quaternion", "scale")
     return [[tuple(getattr(bone, name)) for name in names] for bone in armature.pose.bones]
-
-
-def finished(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def test_an_action_is_the_union_of_its_frames(bar):
