@@ -33,6 +33,9 @@ def remove_modifier(object: bpy.types.Object, role: str) -> None:
     if modifier is None:
         return
     group: Any = modifier.node_group
+    for item in group.interface.items_tree:
+        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.socket_type == "NodeSocketObject":
+            set_input(modifier, item.name, None)  # Blender would count the armature's user for ever
     object.modifiers.remove(modifier)
     if group.users == 0:
         inner = {node.node_tree for node in group.nodes if node.bl_idname == "GeometryNodeGroup"}

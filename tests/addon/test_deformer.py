@@ -178,9 +178,11 @@ def test_without_its_armature_the_cloud_stays_at_rest(scene):
 
 def test_binding_again_replaces_the_deformer(scene):
     object, armature, _ = build(scene)
+    users = armature.users
     add_deformer(object, armature)
     assert len(object.modifiers) == 1
     assert deformer_armature(object) is armature
+    assert armature.users == users, "the deformer that went is no user any more"
     assert sum(group.name.startswith("bar deform") for group in bpy.data.node_groups) == 2
 
 
