@@ -198,11 +198,7 @@ class JobOperator(Reasoned):
         self._shown = stage
         context.workspace.status_text_set(f"{self.bl_label}: {stage}    (Esc cancels)")
         context.window_manager.progress_update(100 * self._job.fraction)
-        for area in context.screen.areas:
-            if area.type == "VIEW_3D":
-                for region in area.regions:
-                    if region.type == "UI":
-                        region.tag_redraw()
+        _redraw_sidebars()
 
     def _tidy(self, context: bpy.types.Context) -> None:
         """Leave no timer, status text, cursor or lock behind; harmless when repeated."""
@@ -218,6 +214,16 @@ class JobOperator(Reasoned):
         manager.progress_end()
         for workspace in bpy.data.workspaces:
             workspace.status_text_set(None)
+        _redraw_sidebars()  # where nothing in the scene changed, nothing else takes the progress off
+
+
+def _redraw_sidebars() -> None:
+    """Let the panels say what runs, and that it has ended."""
+    for window in bpy.context.window_manager.windows:
+        for area in window.screen.areas:
+            for region in area.regions:
+                if area.type == "VIEW_3D" and region.type == "UI":
+                    region.tag_redraw()
 
 
 def running() -> Job | None:

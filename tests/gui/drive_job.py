@@ -77,7 +77,16 @@ def cube_x():
     return bpy.data.objects["Cube"].location.x
 
 
+drawn = []  # whether a job was running, at each drawing of the sidebar
+
+
+def sidebar_is_idle():
+    """Wait until the sidebar was drawn without the job; nobody touches the mouse meanwhile."""
+    yield from wait_until(lambda: drawn and drawn[-1], 5, "the sidebar to take the progress off")
+
+
 def script():
+    getattr(bpy.types, "GAUSSIANIMATE_PT_main").append(lambda panel, context: drawn.append(idle()))  # noqa: B009
     yield from driver.show_tab()
     yield 0.5
     # To the end: one undo step, undone and redone.
@@ -102,6 +111,7 @@ def script():
         start(seconds=4.0, stubborn=stubborn)
         yield 0.6
         yield from driver.escape(idle)
+        yield from sidebar_is_idle()
         assert cube_x() == 1
     yield 4.5
     assert cube_x() == 1, "a cancelled result is dropped"
