@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gaussianimate_addon.armature import JOINT, indexed_bones
 from ..gaussianimate_addon.motion_store import has_motion
 from ..gaussianimate_addon.motion_switch import is_replaying
 from ..gaussianimate_addon.properties import object_notes, scene_settings
@@ -30,8 +31,9 @@ class GAUSSIANIMATE_PT_secondary(SidebarPanel, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        """Only where there is a rig."""
-        return active_armature(context) is not None
+        """Only where there is the rig of a capture: an armature made by hand has nothing to learn from."""
+        armature = active_armature(context)
+        return armature is not None and (has_motion(armature) or bool(indexed_bones(armature, JOINT)))
 
     def draw(self, context: bpy.types.Context) -> None:
         """The switch, what keeps it from working, the bake, the coverage."""

@@ -6,12 +6,14 @@ import bpy
 import numpy as np
 import pytest
 from answering import joint, learned_bar, play_joints
+from drawn_weights import BONES, add_armature, add_splats, select
 from mathutils import Quaternion
 
 from gaussianimate.gaussianimate_addon.motion_store import forget_motion
 from gaussianimate.gaussianimate_addon.motion_switch import pose_anew
 from gaussianimate.gaussianimate_addon.properties import object_notes, scene_settings
 from gaussianimate.gaussianimate_addon.secondary.live import SESSION
+from gaussianimate.gaussianimate_addon.subject import active_armature
 
 ops = bpy.ops.gaussianimate
 LABEL = bpy.types.UILayout.bl_rna.functions["label"].parameters
@@ -75,6 +77,19 @@ def armature(empty_scene):
     bpy.context.view_layer.update()
     yield armature
     SESSION.forget()
+
+
+def test_an_armature_made_by_hand_has_no_such_panel(empty_scene):
+    """It carries a scan that does not move, from which there is no motion to learn."""
+    from gaussianimate.panels.secondary_panel import GAUSSIANIMATE_PT_secondary as panel
+
+    splats, armature = add_splats(empty_scene), add_armature(empty_scene)
+    for bone in armature.data.bones:
+        bone.use_deform = bone.name in BONES
+    select(splats)
+    ops.bind(armature=armature.name, method="EMPTY")
+    assert active_armature(bpy.context) is armature
+    assert not panel.poll(bpy.context)
 
 
 def test_the_switch_and_the_coverage(armature):
