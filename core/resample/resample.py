@@ -97,8 +97,8 @@ class Resampled:
         if not self.left:
             return ()
         return (
-            f"{self.left} splats still bend by more than {self.epsilon:g} m: they are too small or too faint "
-            "to be split, were split often enough, or the budget is spent",
+            f"{self.left:,} splats still bend by more than {self.epsilon:g} m: they are too small or too "
+            "faint to be split, were split often enough, or the budget is spent",
         )
 
 
