@@ -92,8 +92,11 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
         if (problem := unreadable(object)) is not None:
             wrapped(context, layout, problem, "ERROR")
             return
-        if not listed_layers(object):
-            wrapped(context, layout, "Draw with the selection tools of the toolbar", "INFO")
+        if not (bone := layer_list(object).bone):
+            wrapped(context, layout, "Choose the bone that weights are drawn for", "INFO")
+            return
+        if all(layer.bone != bone for layer in listed_layers(object)):
+            wrapped(context, layout, "Draw with the tools at the foot of the toolbar", "INFO")
             return
         self._draw_layers(context, object)
 

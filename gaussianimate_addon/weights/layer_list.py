@@ -187,9 +187,13 @@ def _active_bone(data: Any) -> str:
 
 
 def _set_active_bone(data: Any, name: str) -> None:
-    bones = _armature_data(data)
-    if bones is not None and name in bones.bones:
-        bones.bones.active = bones.bones[name]
+    bones, object = _armature_data(data), object_of(data)
+    if bones is None or object is None or name not in bones.bones:
+        return
+    bones.bones.active = bones.bones[name]
+    own = [i for i, layer in enumerate(listed_layers(object)) if layer.bone == name]
+    if own and layer_list(object).active not in own:
+        choose_line(object, own[-1])  # so that its numbers are there to be changed
 
 
 CLASSES = (GaussianimateLayer, GaussianimateLayers)

@@ -307,6 +307,27 @@ def test_what_the_panel_shows(stage):
     assert "Draw with" in " ".join(panel())
 
 
+def test_the_panel_says_what_comes_next(stage):
+    """A bone is missing, or its first gesture, whatever other bones have."""
+    object, armature = stage
+    armature.data.bones.active = None
+    assert "Choose the bone" in " ".join(panel())
+    layer_list(object).bone = "arm.R"
+    seen = panel()
+    assert "Draw with" in " ".join(seen) and "GAUSSIANIMATE_UL_layers" not in seen
+    layer_list(object).bone = "hip"
+    assert "GAUSSIANIMATE_UL_layers" in panel()
+
+
+def test_a_chosen_bone_brings_its_last_layer(stage):
+    object, _ = stage
+    shown = layer_list(object)
+    for bone, chosen, active in (("hip", 0, 1), ("arm.L", 1, 2), ("arm.L", 0, 0), ("arm.R", 0, 0)):
+        shown.active = chosen
+        shown.bone = bone
+        assert shown.active == active, f"{bone}: one of its own stays, else its last"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
