@@ -24,6 +24,7 @@ BEFORE, ALONG = (
     1024,
     4096,
 )  # cells below and left of the window's corner, and all along a side; no splat beyond
+FARTHEST = 1e6  # smallest cells from the corner of the window that gestures, of any size, are cut to
 NOWHERE = np.uint64(2**64 - 1)
 HALF_DARK = np.log(2) * (1 - 1e-3)  # less what rounding to 16 bits takes
 
@@ -161,8 +162,11 @@ class DepthPicture:
     def _span(self, box: Box, axis: int, times: int) -> range:
         """Return the columns or rows that a box meets."""
         size, start = self.cell * times, self.view.window[axis]
-        low, high = (box[axis] - start) / size, (box[axis + 2] - start) / size
-        return range(int(np.floor(low)), int(np.floor(high)) + 1)
+        ends = np.clip(
+            (np.array([box[axis], box[axis + 2]]) - start) / size, -FARTHEST / times, FARTHEST / times
+        )
+        low, high = np.floor(ends).astype(int).tolist()
+        return range(low, high + 1)
 
     def _of_size(self, times: int) -> Cells:
         """Return cells of so many times the smallest size, taken once."""

@@ -78,14 +78,14 @@ class SelectionLayer:
         ------
         SelectionError : something is missing or out of range
         """
-        values, front = dict(data), data.get("front")
         try:
+            values, front = dict(data), data.get("front")
             values["viewpoint"] = Viewpoint.from_dict(data["viewpoint"])
             values["shape"] = shape_from_dict(data["shape"])
             values["feather"] = Feather(**data["feather"])
             values["front"] = None if front is None else FrontSurface.from_dict(front)
             return cls(**values)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SelectionError(f"A selection layer cannot be read: {error}") from error
 
 
@@ -171,8 +171,10 @@ class LayerStack:
                 f"The selection layers are of version {data.get('version')}, this GaussiAnimate reads "
                 f"{VERSION}; install a newer one"
             )
-        layers = tuple(SelectionLayer.from_dict(layer) for layer in data.get("layers", ()))
-        return cls(tuple(data.get("bones", ())), layers)
+        bones, layers = data.get("bones", []), data.get("layers", [])
+        if not isinstance(bones, list) or not isinstance(layers, list):
+            raise SelectionError("The selection layers cannot be read: bones and layers are lists")
+        return cls(tuple(map(str, bones)), tuple(SelectionLayer.from_dict(layer) for layer in layers))
 
     def to_json(self) -> str:
         """Return JSON text; floats are written so that reading gives the same bits."""
@@ -188,5 +190,5 @@ class LayerStack:
         """
         try:
             return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise SelectionError(f"The selection layers cannot be read: {error}") from error

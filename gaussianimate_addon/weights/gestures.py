@@ -52,7 +52,14 @@ def region_viewpoint(
 def camera_viewpoint(
     object: bpy.types.Object, camera: bpy.types.Object, context: bpy.types.Context
 ) -> Viewpoint:
-    """Return how renders through a camera show an object's splats at rest, in pixels of the render."""
+    """Return how renders through a camera show an object's splats at rest, in pixels of the render.
+
+    Raises
+    ------
+    SelectionError : the camera is scaled to nothing
+    """
+    if abs(camera.matrix_world.determinant()) < 1e-18:
+        raise SelectionError(f"'{camera.name}' is scaled to nothing; give it a scale other than 0")
     render = context.scene.render
     width, height = (
         max(render.resolution_x * render.resolution_percentage // 100, 1),

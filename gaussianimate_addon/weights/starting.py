@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import bpy
@@ -126,6 +126,8 @@ def _read_proxy(object: bpy.types.Object, proxy: bpy.types.Object, names: list[s
         raise RigError(f"'{proxy.name}' has no vertex group of a deform bone; weigh it by the armature first")
     vertices, weights = np.empty((len(mesh.vertices), 3)), np.zeros((len(mesh.vertices), len(names)))
     mesh.vertices.foreach_get("co", vertices.ravel())
+    if not np.isfinite(vertices).all():
+        raise RigError(f"'{proxy.name}' has vertices whose positions are not finite; delete them first")
     for vertex in mesh.vertices:
         for member in vertex.groups:
             if member.group in numbers:
@@ -168,14 +170,38 @@ def _successors(
     held = np.zeros((count, 4))
     placed = np.column_stack([positions, np.ones(len(positions))]) @ bind.T
     for bones, weights in zip(skin.indices.T, skin.weights.T.astype(np.float64), strict=True):
-        rows = bones >= 0
+        rows = (bones >= 0) & np.isfinite(placed).all(axis=1)
         np.add.at(held, bones[rows], weights[rows, None] * placed[rows])
     middles = held[:, :3] / np.maximum(held[:, 3:], 1e-12)
     return bone_distances(middles, lines.heads, lines.tails).argmin(axis=1).astype(np.int32)
 
 
 def starting_skin(task: BindTask, progress: Progress = no_progress) -> Skin:
-    """Make the weights and their gradients in the object's space (no bpy)."""
+    """Make the weights and their gradients in the object's space (no bpy).
+
+    Splats that are nowhere, which only weights that are present can tell a bone of, stay at rest.
+    """
+    here = np.isfinite(task.positions).all(axis=1)
+    if here.all() or task.method in ("CAPTURE", "EMPTY"):
+        return _weights(task, progress)
+    found, lost = _weights(replace(task, positions=task.positions[here]), progress), int((~here).sum())
+    what = "1 splat has a position that is" if lost == 1 else f"{lost:,} splats have positions that are"
+    rows = np.where(here, np.cumsum(here) - 1, len(found))
+    note = f"{what} not finite; no bone holds {'it' if lost == 1 else 'them'}"
+    return replace(_with_static_row(found).take(rows), notes=(*found.notes, note))
+
+
+def _with_static_row(skin: Skin) -> Skin:
+    """Return the skin with one more row, of a splat that no bone holds."""
+    width = skin.influences
+    return Skin(
+        np.vstack([skin.indices, np.full((1, width), STATIC, np.int32)]),
+        np.vstack([skin.weights, np.eye(1, width, dtype=np.float32)]),
+        np.concatenate([skin.gradients, np.zeros((1, width, 3), np.float32)]),
+    )
+
+
+def _weights(task: BindTask, progress: Progress) -> Skin:
     p, count = task.positions, len(task.bones.heads)
     placed = p @ task.bind[:3, :3].T + task.bind[:3, 3]
     if task.method == "HEAT":

@@ -1,0 +1,152 @@
+"""Scans, meshes, cameras and layers that are broken: what can be done is done, else one sentence says why."""
+
+import json
+from dataclasses import replace
+
+import bpy
+import numpy as np
+import pytest
+from drawn_weights import add_armature, add_splats, dense, select
+from mathutils import Matrix
+from rigs import make_cloud
+
+from gaussianimate.core.skinning.skin import STATIC
+from gaussianimate.gaussianimate_addon.properties import object_notes
+from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
+from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers
+
+ops = bpy.ops.gaussianimate
+VIEW = (
+    '{"view": [[1, 0, 0, -1.5], [0, 1, 0, 0], [0, 0, 1, -5], [0, 0, 0, 1]], "projection": [[0.25, 0, 0, 0], '
+    '[0, 0.3333, 0, 0], [0, 0, -0.1, 0], [0, 0, 0, 1]], "window": [0, 0, 800, 600]}'
+)
+LOST = [3, 40, 41, 199]
+
+
+def broken_scan(scene, value=np.nan):
+    """Return splats of which four are nowhere, and an armature."""
+    cloud = make_cloud(200)
+    positions = cloud.positions.copy()
+    positions[LOST, 1] = value
+    return add_splats(scene, cloud=replace(cloud, positions=positions)), add_armature(scene)
+
+
+def add_proxy(scene, armature, object):
+    """Return a box about the splats, all of it weighted to the hip."""
+    mesh = bpy.data.meshes.new("proxy")
+    corners = [(x, y, z) for x in (0, 3) for y in (-0.3, 0.3) for z in (-0.3, 0.3)]
+    faces = [(0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5)]
+    mesh.from_pydata(corners, [], faces)
+    proxy = bpy.data.objects.new("proxy", mesh)
+    scene.collection.objects.link(proxy)
+    proxy.matrix_world = object.matrix_world
+    proxy.modifiers.new("Armature", "ARMATURE").object = armature
+    proxy.vertex_groups.new(name="hip").add(range(len(corners)), 1.0, "REPLACE")
+    bpy.context.view_layer.update()
+    return proxy
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("method", ["HEAT", "PROXY", "ENVELOPE"])
+def test_splats_that_are_nowhere_stay_at_rest(empty_scene, method, value):
+    object, armature = broken_scan(empty_scene, value)
+    add_proxy(empty_scene, armature, object)
+    select(armature, object)
+    assert ops.bind(armature=armature.name, method=method) == {"FINISHED"}
+    skin = read_skin(object.data)
+    assert (skin.indices[LOST] == STATIC)[skin.weights[LOST] > 0].all()
+    assert not dense(skin, 3)[LOST].any() and dense(skin, 3)[[0, 1, 2]].any()
+    assert np.isfinite(skin.weights).all() and np.isfinite(skin.gradients).all()
+    assert "4 splats have positions that are not finite" in object_notes(object).rig_notes
+
+
+def test_the_others_are_weighed_as_without_them(empty_scene):
+    object, armature = broken_scan(empty_scene)
+    cloud = make_cloud(200).take(np.delete(np.arange(200), LOST))
+    whole = add_splats(empty_scene, cloud=cloud, name="whole")
+    for each in (object, whole):
+        select(armature, each)
+        ops.bind(armature=armature.name, method="HEAT")
+    found, expected = read_skin(object.data), read_skin(whole.data)
+    for name in ("indices", "weights", "gradients"):
+        np.testing.assert_array_equal(np.delete(getattr(found, name), LOST, axis=0), getattr(expected, name))
+
+
+def test_a_proxy_whose_vertices_are_nowhere_is_told(empty_scene):
+    object, armature = add_splats(empty_scene), add_armature(empty_scene)
+    proxy = add_proxy(empty_scene, armature, object)
+    proxy.data.vertices[2].co = (np.nan, 0, 0)
+    select(armature, object)
+    with pytest.raises(RuntimeError, match="'proxy' has vertices whose positions are not finite; delete"):
+        ops.bind(armature=armature.name, method="PROXY")
+    assert LAYERS not in object.data
+
+
+@pytest.fixture
+def drawn(empty_scene):
+    object, armature = add_splats(empty_scene), add_armature(empty_scene)
+    select(armature, object)
+    ops.bind(armature=armature.name, method="HEAT")
+    add("[[0, 0], [400, 600]]")
+    return object, armature
+
+
+def add(points, **values):
+    options = {"bone": "hip", "shape": "RECTANGLE", "view": VIEW, "through": True, **values}
+    return ops.add_selection_layer(points=points, **options)
+
+
+@pytest.mark.parametrize("shape", ["RECTANGLE", "STROKE", "ELLIPSE"])
+def test_a_front_gesture_of_any_size(drawn, shape):
+    object, _ = drawn
+    assert add("[[-1e300, -1e300], [1e300, 1e300]]", shape=shape, through=False) == {"FINISHED"}
+    assert read_layers(object).layers[-1].front is not None
+    assert np.isfinite(read_skin(object.data).gradients).all()
+
+
+def test_a_camera_scaled_to_nothing_is_told(drawn):
+    object, _ = drawn
+    camera = bpy.data.objects.new("eye", bpy.data.cameras.new("eye"))
+    bpy.context.scene.collection.objects.link(camera)
+    camera.matrix_world = Matrix.Scale(0, 4)
+    bpy.context.view_layer.update()
+    before = object.data[LAYERS]
+    with pytest.raises(RuntimeError, match="'eye' is scaled to nothing; give it a scale other than 0"):
+        add("[[0, 0], [9, 9]]", view="eye")
+    assert object.data[LAYERS] == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda document: document.update(layers=None),
+        lambda document: document.update(bones=None),
+        lambda document: document.update(layers=[1]),
+        lambda document: document["layers"][0].update(shape=None),
+        lambda document: document["layers"][0].update(feather=[1]),
+        lambda document: document["layers"][0].update(front=[1]),
+    ],
+)
+def test_damaged_layers_are_one_sentence(drawn, damage, capfd):
+    object, armature = drawn
+    document = json.loads(object.data[LAYERS])
+    damage(document)
+    object.data[LAYERS] = text = json.dumps(document)
+    for operator, values in ((ops.edit_layers, {"action": "DELETE"}), (ops.mirror_layers, {})):
+        with pytest.raises(RuntimeError, match="cannot be read"):
+            operator(**values)
+    with pytest.raises(RuntimeError, match="cannot be read"):
+        add("[[0, 0], [9, 9]]")
+    with pytest.raises(RuntimeError, match="cannot be read"):
+        ops.resample(epsilon=0.1, mode="UNIFORM")
+    armature.data.bones["hip"].name = "pelvis"
+    bpy.context.view_layer.update()
+    assert "Traceback" not in "".join(capfd.readouterr())
+    assert object.data[LAYERS] == text
+
+
+def test_layers_nested_too_deep_are_one_sentence(drawn):
+    object, _ = drawn
+    object.data[LAYERS] = "[" * 100_000
+    with pytest.raises(RuntimeError, match="The selection layers cannot be read"):
+        ops.edit_layers(action="DELETE")
