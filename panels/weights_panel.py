@@ -8,7 +8,7 @@ import bpy
 
 from ..gaussianimate_addon.deformer import deformer_armature
 from ..gaussianimate_addon.weights.chosen import chosen_armature, chosen_splats
-from ..gaussianimate_addon.weights.layer_list import layer_list, listed_layers, unreadable
+from ..gaussianimate_addon.weights.layer_list import holds_splats, layer_list, listed_layers, unreadable
 from ..operators.bind_armature import GAUSSIANIMATE_OT_bind
 from ..operators.edit_layers import GAUSSIANIMATE_OT_edit_layers
 from ..operators.mirror_layers import GAUSSIANIMATE_OT_mirror_layers
@@ -18,6 +18,7 @@ from ..operators.view_selection_layer import GAUSSIANIMATE_OT_view_selection_lay
 from .layout import SubPanel, reason_below, wrapped
 
 ICONS = {"rectangle": "MESH_PLANE", "ellipse": "MESH_CIRCLE", "lasso": "STROKE", "stroke": "BRUSH_DATA"}
+NO_DEFORM = "This bone moves no splats: choose one whose Deform is on, such as a skin bone of a capture's rig"
 SIGNS = {"add": "ADD", "subtract": "REMOVE", "replace": "FILE_REFRESH", "multiply": "X", "mix": "COLOR"}
 
 
@@ -96,7 +97,9 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
             wrapped(context, layout, "Choose the bone that weights are drawn for", "INFO")
             return
         if all(layer.bone != bone for layer in listed_layers(object)):
-            wrapped(context, layout, "Draw with the tools at the foot of the toolbar", "INFO")
+            moves = holds_splats(data.bones[bone])
+            hint = "Draw with the tools at the foot of the toolbar" if moves else NO_DEFORM
+            wrapped(context, layout, hint, "INFO")
             return
         self._draw_layers(context, object)
 

@@ -97,7 +97,12 @@ def _search_bones(shown: Any, context: bpy.types.Context, text: str) -> list[str
     """Return the bones that can hold splats; rigs for animators have many more."""
     data = _armature_data(shown.id_data)
     bones = [] if data is None else data.bones
-    return [b.name for b in bones if (b.use_deform or SKIN_BONE in b) and text.lower() in b.name.lower()]
+    return [bone.name for bone in bones if holds_splats(bone) and text.lower() in bone.name.lower()]
+
+
+def holds_splats(bone: bpy.types.Bone) -> bool:
+    """Return whether layers can be drawn for a bone."""
+    return bone.use_deform or SKIN_BONE in bone
 
 
 class GaussianimateLayers(bpy.types.PropertyGroup):

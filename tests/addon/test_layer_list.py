@@ -315,6 +315,8 @@ def test_the_panel_says_what_comes_next(stage):
     layer_list(object).bone = "arm.R"
     seen = panel()
     assert "Draw with" in " ".join(seen) and "GAUSSIANIMATE_UL_layers" not in seen
+    layer_list(object).bone = "control"
+    assert "Deform is on" in " ".join(panel()) and "Draw with" not in " ".join(panel())
     layer_list(object).bone = "hip"
     assert "GAUSSIANIMATE_UL_layers" in panel()
 
