@@ -245,7 +245,7 @@ def stack_to_skin(
     notes = ()
     if lost.max(initial=0) > 1e-6:
         notes = (
-            f"{(lost > 1e-6).sum()} splats had more than {influences} influences; the strongest stay "
+            f"{(lost > 1e-6).sum():,} splats had more than {influences} influences; the strongest stay "
             f"and take over up to {100 * lost.max():.1f} % of a splat's weight",
         )
     return Skin(indices.T, weights.T, gradients.T, notes)

@@ -117,7 +117,7 @@ def make_skin(
     indices, weights, dw, lost = truncate(indices, weights, dw, max_influences)
     if lost.max(initial=0) > 1e-6:
         notes.append(
-            f"{(lost > 1e-6).sum()} splats had more than {max_influences} influences; the strongest stay "
+            f"{(lost > 1e-6).sum():,} splats had more than {max_influences} influences; the strongest stay "
             f"and take over up to {100 * lost.max():.1f} % of a splat's weight"
         )
     if given is None and len(indices):
