@@ -63,6 +63,7 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         strength: float
         operation: str
         radius: float
+        drawn_radius: float
         angle: float
         curve: str
         through: bool
@@ -90,6 +91,12 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         )
         operation: bpy.props.EnumProperty(name="Operation", items=OPERATIONS)
         radius: bpy.props.FloatProperty(name="Radius", description=DESCRIPTIONS["radius"], default=50, min=0)
+        drawn_radius: bpy.props.FloatProperty(
+            name="Drawn Radius",
+            description="Radius that points with radii of their own were drawn with; they follow where it "
+            "changes. 0: they stay",
+            options={"HIDDEN", "SKIP_SAVE"},
+        )
         angle: bpy.props.FloatProperty(name="Angle", description="Turns the shape", subtype="ANGLE")
         curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
         through: bpy.props.BoolProperty(name="Through", description=DESCRIPTIONS["through"])
@@ -100,6 +107,15 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
             min=0.0,
         )
         name: bpy.props.StringProperty(name="Name")
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """The numbers that this shape has, for Adjust Last Operation."""
+        self.layout.use_property_split = True
+        numbers = ["shape", "operation", "strength", "smoothness", "curve", "through"]
+        numbers += [] if self.through else ["depth"]
+        numbers += {"STROKE": ["radius"], "LASSO": []}.get(self.shape, ["angle"])
+        for name in (*numbers, "bone", "name"):
+            self.layout.prop(self, name)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the layer."""
@@ -112,7 +128,8 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
     ) -> SelectionLayer:
         """Return the layer of the properties; ``front`` finds the surface in place of `surface_below`."""
         bone, view = layer_bone(object, self.bone), viewpoint_of(self.view, object, context)
-        shape = make_shape(self.shape, read_points(self.points), self.radius, self.angle)
+        points = read_points(self.points)
+        shape = make_shape(self.shape, points, self.radius, self.angle, self.drawn_radius)
         feather = Feather(self.smoothness, cast(Curve, self.curve.lower()))
         operation = cast(Operation, self.operation.lower())
         layer = SelectionLayer(bone, view, shape, feather, self.strength, operation, name=self.name)

@@ -38,6 +38,7 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
         smoothness: float
         strength: float
         radius: float
+        drawn_radius: float
     else:
         points: bpy.props.StringProperty(
             name="Points",
@@ -52,6 +53,7 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
             name="Strength", description=DESCRIPTIONS["strength"], default=1.0, min=0.0, max=1.0
         )
         radius: bpy.props.FloatProperty(name="Radius", description=DESCRIPTIONS["radius"], default=50, min=0)
+        drawn_radius: bpy.props.FloatProperty(options={"HIDDEN", "SKIP_SAVE"})
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         """Show the layer in its view and wait for the mouse; run where points were given."""
@@ -101,7 +103,8 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
         if self.properties.is_property_set("strength"):
             strength = self.strength
         if self.points:
-            shape = make_shape(shape.kind.upper(), read_points(self.points), self.radius)
+            drawn = read_points(self.points)
+            shape = make_shape(shape.kind.upper(), drawn, self.radius, drawn_radius=self.drawn_radius)
         drawn = replace(layer, shape=shape, feather=feather, strength=strength)
         if layer.front is None or (shape, feather) == (layer.shape, layer.feather):
             return drawn

@@ -36,6 +36,7 @@ class DrawsSelection:
     strength: float
     operation: str
     radius: float
+    drawn_radius: float
     properties: Any
     takes_operation = True  # whether Ctrl makes it a subtraction
     _seen: ClassVar[GestureView | None] = None
@@ -147,6 +148,7 @@ class DrawsSelection:
         if not self._path.empty:
             rings = [self._pixels.to_layer(ring).tolist() for ring in self._path.points(self.radius)]
             self.points = json.dumps(rings if len(rings) > 1 else rings[0])
+            self.drawn_radius = self.radius
         seen.show(self._shown(context, object, seen))
         if context.area is not None:
             context.area.tag_redraw()

@@ -74,7 +74,9 @@ def camera_viewpoint(
     return Viewpoint(to_camera, np.array(projection, np.float64), (0, 0, width, height))  # type: ignore[arg-type]
 
 
-def make_shape(kind: str, points: ArrayLike, radius: float = 50.0, angle: float = 0.0) -> Shape:
+def make_shape(
+    kind: str, points: ArrayLike, radius: float = 50.0, angle: float = 0.0, drawn_radius: float = 0.0
+) -> Shape:
     """Return what was drawn.
 
     Parameters
@@ -85,6 +87,8 @@ def make_shape(kind: str, points: ArrayLike, radius: float = 50.0, angle: float 
         list of outlines, inside being where an odd number of them is
     radius : of a stroke whose points bring none, pixels
     angle : turns rectangles and ellipses counter-clockwise about their centre, radians
+    drawn_radius : the ``radius`` that a stroke was drawn with whose points bring theirs; they follow it where
+        it was changed since. 0: they stay
 
     Raises
     ------
@@ -99,7 +103,8 @@ def make_shape(kind: str, points: ArrayLike, radius: float = 50.0, angle: float 
     rows = _rows(kind, points)
     corners = _pairs(rows)
     if kind == "STROKE":
-        radii = rows[:, 2] if rows.shape[1] == 3 else np.full(len(rows), radius)
+        follow = radius / drawn_radius if drawn_radius > 0 else 1.0
+        radii = rows[:, 2] * follow if rows.shape[1] == 3 else np.full(len(rows), radius)
         return Stroke(tuple(corners), tuple(radii.tolist())).simplified()
     (ax, ay), (bx, by) = corners[0], corners[-1]
     made = Rectangle if kind == "RECTANGLE" else Ellipse

@@ -169,6 +169,9 @@ def test_outlines_go_round_the_shapes():
 def test_shapes_of_gestures():
     assert make_shape("RECTANGLE", [[0, 10], [40, 0]]) == Rectangle((20, 5), (20, 5))
     assert make_shape("STROKE", [[0, 0], [40, 0]], radius=7) == Stroke(((0, 0), (40, 0)), (7, 7))
+    pen = [[0, 0, 20], [40, 0, 10]]
+    assert make_shape("STROKE", pen, radius=7).radii == (20, 10), "points that bring theirs keep them"
+    assert make_shape("STROKE", pen, radius=30, drawn_radius=20).radii == (30, 15), "or follow the brush"
     with pytest.raises(SelectionError, match="no shape STAR"):
         make_shape("STAR", [[0, 0]])
 

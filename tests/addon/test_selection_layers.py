@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import bpy
 import numpy as np
@@ -19,6 +20,7 @@ from gaussianimate.gaussianimate_addon.armature import edit_mode
 from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.skin_attributes import BASE, influence_count, read_skin
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers, write_layers
+from gaussianimate.operators.add_selection_layer import GAUSSIANIMATE_OT_add_selection_layer as ADD
 
 ops = bpy.ops.gaussianimate
 
@@ -48,6 +50,32 @@ def draw(bone="arm.L", points=((350, 250), (450, 350)), shape="RECTANGLE", **opt
 
 def weights(object, count=3):
     return dense(read_skin(object.data), count)
+
+
+def test_a_drawn_stroke_follows_its_radius_afterwards(stage):
+    """Adjust Last Operation runs the gesture again, whose points brought the radius of the brush."""
+    object, _ = stage
+    draw(shape="STROKE", points=((350, 300, 20), (450, 300, 10)), radius=40, drawn_radius=20)
+    assert read_layers(object).layers[-1].shape.radii == (40, 20)
+    ops.redraw_selection_layer(points="[[350, 300, 20], [450, 300, 20]]", radius=10, drawn_radius=20)
+    assert read_layers(object).layers[-1].shape.radii == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("shape", "through", "shown", "hidden"),
+    [
+        ("RECTANGLE", True, {"angle"}, {"radius", "depth"}),
+        ("LASSO", False, {"depth"}, {"radius", "angle"}),
+        ("STROKE", False, {"radius", "depth"}, {"angle"}),
+    ],
+)
+def test_numbers_to_adjust_are_those_of_the_shape(shape, through, shown, hidden):
+    drawn = []
+    known = ops.add_selection_layer.get_rna_type().properties
+    layout = SimpleNamespace(prop=lambda owner, name: drawn.append(known[name].identifier))
+    ADD.draw(SimpleNamespace(layout=layout, shape=shape, through=through), bpy.context)
+    assert {"smoothness", "strength", "operation", "bone", "name"} | shown <= set(drawn)
+    assert not hidden & set(drawn)
 
 
 def test_weights_are_those_of_the_formula(stage):
