@@ -110,7 +110,7 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
 
     def draw(self, context: bpy.types.Context) -> None:
         """The numbers that this shape has, for Adjust Last Operation."""
-        self.layout.use_property_split = True
+        self.layout.use_property_split, self.layout.use_property_decorate = True, False
         numbers = ["shape", "operation", "strength", "smoothness", "curve", "through"]
         numbers += [] if self.through else ["depth"]
         numbers += {"STROKE": ["radius"], "LASSO": []}.get(self.shape, ["angle"])
