@@ -38,7 +38,9 @@ def write_npz(path: str | PathLike[str], arrays: Mapping[str, NDArray], *, compr
 
 
 def require_folder(path: str | PathLike[str]) -> None:
-    """Raise `RigError` where a file's folder is missing, before the long work starts."""
+    """Raise `RigError` where a file's folder is missing, or is its name, before the long work starts."""
+    if Path(path).is_dir():
+        raise RigError(f"{path}: cannot be written, it is a folder; name a file in it.")
     if not Path(path).absolute().parent.is_dir():
         raise RigError(f"{path}: cannot be written, there is no folder {Path(path).absolute().parent}.")
 

@@ -6,12 +6,13 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..bone_poses import add_secondary, bone_poses
-from ..errors import MissingDependencyError
+from ..errors import MissingDependencyError, RigError
 from ..progress import Progress
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def _resample(options: argparse.Namespace, progress: Progress) -> None:
     for output in filter(None, (options.output, options.rig_output)):
         require_folder(output)
         keep_inputs(output, filter(None, (options.cloud, options.rig, options.motion)))
+    if options.rig_output and Path(options.rig_output).resolve() == Path(options.output).resolve():
+        raise RigError(f"{options.rig_output}: takes the splats already; give the rig another name.")
     chosen = resample_options(
         options.epsilon, criterion=options.criterion, lookup=options.lookup, budget=options.budget
     )
@@ -188,7 +191,9 @@ def _train(options: argparse.Namespace, progress: Progress) -> None:
     from .training_state import TrainingSettings
 
     require_folder(options.output)
-    if options.threads:
+    if options.threads is not None:
+        if options.threads < 1:
+            raise RigError(f"There cannot be {options.threads} threads; use 1 or more.")
         torch.set_num_threads(options.threads)
     settings = TrainingSettings(
         conditioning=options.conditioning,

@@ -25,6 +25,7 @@ Ints = NDArray[np.integer]
 SEARCH = (1.0, 0.1, 0.01, 0.001)
 # The search ends when splats stick out by more than half their size so rarely (opacity-weighted mean).
 CLEAN = 1e-3
+MOST = 2**31 - 1  # splats, whatever the budget: origins are int32
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def resample(
         dictionary or load_dictionary(),
         steps[-1],
         unit * options.min_size,
-        int(options.budget * len(cloud)),
+        int(min(MOST, options.budget * len(cloud))),
         progress,
     )
     state = loop.start(cloud, skin)

@@ -41,8 +41,10 @@ class TrainingSettings:
         for name in ("iterations", "rays"):
             if getattr(self, name) < 1:
                 raise RigError(f"{name} is {getattr(self, name)}, but must be at least 1.")
-        if self.conditioning < 0 or self.learning_rate <= 0:
+        if not (0 <= self.conditioning < float("inf") and 0 < self.learning_rate < float("inf")):
             raise RigError("The conditioning must be 0 or more, and the learning rate above 0.")
+        if not abs(self.seed) < 2**62:
+            raise RigError(f"The seed is {self.seed}, but must be below 2^62.")
 
 
 @dataclass(eq=False)

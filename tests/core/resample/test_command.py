@@ -115,6 +115,8 @@ def test_bake_resamples_on_the_way_out(folder, capsys):
         (["--epsilon", "0.01", "-o", "cloud.ply"], "is read by this command"),
         (["--epsilon", "0.01", "-o", "nowhere/out.ply"], "there is no folder"),
         (["--budget", "0.1", "-o", "out.ply"], "budget"),
+        (["--rig-output", "out.npz", "-o", "./out.npz"], "out.npz: takes the splats already"),
+        (["-o", "."], "it is a folder"),
     ],
 )
 def test_mistakes_are_one_sentence(folder, capsys, monkeypatch, more, problem):
@@ -122,6 +124,31 @@ def test_mistakes_are_one_sentence(folder, capsys, monkeypatch, more, problem):
     assert main(command(folder, *more)) == 1
     error = capsys.readouterr().err
     assert problem in error and "Traceback" not in error
+
+
+def test_a_budget_without_end(folder, capsys):
+    out = folder / "budget.ply"
+    assert main(command(folder, "--epsilon", "0.01", "--budget", "inf", "--json", "-o", out)) == 0
+    assert json.loads(capsys.readouterr().out)["after"] == len(read_cloud(out)[0])
+
+
+@pytest.mark.parametrize(
+    "option, value, problem",
+    [
+        ("--conditioning", "nan", "conditioning must be 0 or more"),
+        ("--conditioning", "inf", "conditioning must be 0 or more"),
+        ("--threads", "-1", "use 1 or more"),
+        ("--threads", "0", "use 1 or more"),
+        ("--seed", str(2**64), "seed"),
+        ("--output", ".", "it is a folder"),
+    ],
+)
+def test_mistakes_in_training_are_one_sentence(tmp_path, capsys, monkeypatch, option, value, problem):
+    monkeypatch.chdir(tmp_path)
+    small = ["--iterations", "1", "--rays", "8"]
+    assert main(["train-dictionary", "-o", "x.npz", *small, option, value]) == 1
+    error = capsys.readouterr().err
+    assert problem in error and "Traceback" not in error and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf"])
