@@ -242,4 +242,9 @@ def usable_frames(capture: Capture, wanted: int) -> tuple[NDArray[np.intp], int,
 
 
 def _frame_notes(count: int) -> list[str]:
-    return ["A single frame shows no motion: the rig has one bone."] if count == 1 else []
+    if count > 1:
+        return []
+    return [
+        "A single frame shows no motion: the rig has one bone. A scan that does not move wants an armature "
+        "of yours, bound to it, and weights drawn for its bones."
+    ]
