@@ -5,7 +5,8 @@ from __future__ import annotations
 import bpy
 
 from ..gaussianimate_addon.job import running
-from ..gaussianimate_addon.subject import active_armature, active_splats
+from ..gaussianimate_addon.subject import active_armature
+from ..gaussianimate_addon.weights.chosen import chosen_splats
 from .layout import SidebarPanel, wrapped
 
 
@@ -22,7 +23,7 @@ class GAUSSIANIMATE_PT_main(SidebarPanel, bpy.types.Panel):
             layout.progress(factor=job.fraction, text=f"{job.label}: {job.stage}")
             layout.label(text="Press Esc to cancel")
             return
-        splats = active_splats(context)
+        splats = chosen_splats(context)  # those beside an active armature too, which can be bound to it
         if splats is None:
             wrapped(context, layout, "Select a capture, or import one", "INFO")
             return
