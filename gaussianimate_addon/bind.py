@@ -20,7 +20,7 @@ from .affine import apply_affine, fit_affine, fit_similarity
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import read_attribute, splats
 from .capture_frames import COUNT
-from .deform_nodes import bone_names, get_bind, own_group, set_bind, set_bone_names
+from .deform_nodes import bone_names, get_bind, is_deform_group, own_group, set_bind, set_bone_names
 from .modifiers import DEFORM, find_modifier, get_input
 from .splat_transform import transform_shapes
 
@@ -52,6 +52,8 @@ def bind_is_stale(object: bpy.types.Object) -> str | None:
     modifier = find_modifier(object, DEFORM)
     if modifier is None:
         return None
+    if not is_deform_group(modifier.node_group):
+        return f"The deformer of '{object.name}' was changed; build the rig again, or bind it again"
     armature = get_input(modifier, "Armature")
     if armature is None or armature.type != "ARMATURE":
         return f"The armature of '{object.name}' is gone; build the rig again"
@@ -97,8 +99,10 @@ def follow_armature(object: bpy.types.Object) -> None:
     RigError : they were changed otherwise, or are gone
     """
     modifier: Any = find_modifier(object, DEFORM)
+    if not is_deform_group(modifier.node_group):
+        raise RigError(f"the deformer of '{object.name}' was changed; build the rig again, or bind it again")
     armature = get_input(modifier, "Armature")
-    bones = indexed_bones(armature, SKIN_BONE) if armature is not None else []
+    bones = indexed_bones(armature, SKIN_BONE) if armature is not None and armature.type == "ARMATURE" else []
     if armature is None or not bones or len(bones) != len(bone_names(modifier.node_group)):
         raise RigError(f"the skin bones of '{object.name}' are gone; build the rig again")
     group = own_group(modifier)
@@ -111,7 +115,7 @@ def follow_armature(object: bpy.types.Object) -> None:
 def follow_transform(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:
     """After the splats were moved by ``matrix`` (4, 4): let the bind start from where they are now."""
     modifier = find_modifier(object, DEFORM)
-    if modifier is not None:
+    if modifier is not None and is_deform_group(modifier.node_group):
         group = own_group(modifier)
         set_bind(group, get_bind(group) @ np.linalg.inv(matrix))
     remember_points(object)

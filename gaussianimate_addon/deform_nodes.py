@@ -133,6 +133,12 @@ def own_group(modifier: bpy.types.NodesModifier) -> Any:
     return group
 
 
+def is_deform_group(tree: Any) -> bool:
+    """Whether the nodes that a deformer group is known by are there, which users can change."""
+    bones = tree.nodes.get(BONES_NODE)
+    return "Bind" in tree.nodes and getattr(bones, "node_tree", None) is not None
+
+
 def bone_names(tree: Any) -> list[str]:
     """Return the names of the bones a deformer group follows, in the order of ``skin:index_k``."""
     return [node.inputs["Bone Name"].default_value for node in _bone_nodes(tree)]

@@ -14,7 +14,7 @@ from ..core.errors import RigError
 from .armature import SKIN_BONE, indexed_bones
 from .attributes import has_attribute, read_attribute, splats
 from .bind import bind_is_stale, rebind, remember_bind
-from .deform_nodes import DeformNodes, build_deform_group
+from .deform_nodes import DeformNodes, build_deform_group, is_deform_group
 from .modifiers import DEFORM, add_modifier, find_modifier, get_input, remove_modifier, set_input
 from .point_cloud import cloud_sh_degree
 from .skin_attributes import influence_count
@@ -70,11 +70,13 @@ def bind_matrix(object: bpy.types.Object, armature: bpy.types.Object) -> np.ndar
 
 
 def deformer(object: bpy.types.Object) -> bpy.types.NodesModifier | None:
-    """Return the object's deformer modifier, None where it has none."""
-    return find_modifier(object, DEFORM)
+    """Return the object's deformer modifier, None where it has none, or one whose nodes were changed."""
+    found = find_modifier(object, DEFORM)
+    return found if found is not None and is_deform_group(found.node_group) else None
 
 
 def deformer_armature(object: bpy.types.Object) -> bpy.types.Object | None:
     """Return the armature that deforms the object, None where there is none."""
     modifier = deformer(object)
-    return get_input(modifier, "Armature") if modifier else None
+    found = get_input(modifier, "Armature") if modifier else None
+    return found if found is not None and found.type == "ARMATURE" else None

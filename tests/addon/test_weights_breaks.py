@@ -9,8 +9,13 @@ import pytest
 from drawn_weights import add_armature, add_splats, dense, select
 from mathutils import Matrix
 from rigs import make_cloud
+from test_panels import draw
 
 from gaussianimate.core.skinning.skin import STATIC
+from gaussianimate.gaussianimate_addon.bind import bind_is_stale
+from gaussianimate.gaussianimate_addon.deform_nodes import bone_names
+from gaussianimate.gaussianimate_addon.deformer import deformer, deformer_armature
+from gaussianimate.gaussianimate_addon.modifiers import DEFORM, find_modifier, set_input
 from gaussianimate.gaussianimate_addon.properties import object_notes
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers
@@ -114,6 +119,50 @@ def test_a_camera_scaled_to_nothing_is_told(drawn):
     with pytest.raises(RuntimeError, match="'eye' is scaled to nothing; give it a scale other than 0"):
         add("[[0, 0], [9, 9]]", view="eye")
     assert object.data[LAYERS] == before
+
+
+PANELS = ("main", "display", "import", "rig", "animate", "bake", "resample")
+
+
+@pytest.mark.parametrize("lost", ["Bind", "Exists"])
+def test_a_deformer_that_was_changed_is_told_and_bound_anew(drawn, tmp_path, lost):
+    object, armature = drawn
+    group = find_modifier(object, DEFORM).node_group
+    group.nodes.remove(group.nodes[lost])
+    bpy.context.view_layer.update()
+    assert "'bar' was changed; build the rig again, or bind it again" in bind_is_stale(object)
+    for panel in PANELS:
+        draw(panel)
+    with pytest.raises(RuntimeError, match="Bind the splats to an armature first"):
+        add("[[0, 0], [9, 9]]")
+    with pytest.raises(RuntimeError, match="'bar' is not rigged"):
+        ops.resample(epsilon=0.1)
+    with pytest.raises(RuntimeError, match="was changed"):
+        ops.bake_ply(filepath=str(tmp_path / "x.ply"))
+    armature.data.bones["hip"].name = "pelvis"
+    bpy.context.view_layer.update()
+    select(armature, object)
+    assert ops.bind(armature=armature.name, method="HEAT") == {"FINISHED"}
+    assert bind_is_stale(object) is None and deformer_armature(object) == armature
+    assert bone_names(deformer(object).node_group)[0] == "pelvis" and len(object.modifiers) == 1
+
+
+def test_something_else_in_place_of_the_armature_is_none(drawn):
+    object, armature = drawn
+    mesh = bpy.data.objects.new("box", bpy.data.meshes.new("box"))
+    bpy.context.scene.collection.objects.link(mesh)
+    for wrong in (mesh, object):
+        set_input(find_modifier(object, DEFORM), "Armature", wrong)
+        bpy.context.view_layer.update()
+        assert deformer_armature(object) is None and "is gone" in bind_is_stale(object)
+        for panel in PANELS:
+            draw(panel)
+        with pytest.raises(RuntimeError, match="'bar' is not rigged"):
+            ops.resample(epsilon=0.1)
+        with pytest.raises(RuntimeError, match="bound to no armature yet"):
+            add("[[0, 0], [9, 9]]")
+    set_input(find_modifier(object, DEFORM), "Armature", armature)
+    assert bind_is_stale(object) is None and add("[[0, 0], [9, 9]]") == {"FINISHED"}
 
 
 @pytest.mark.parametrize(
