@@ -55,7 +55,9 @@ def planned_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
         )
     objects = bound_objects(armature)
     if objects:
-        bones = _in_order(data, objects) + missing
+        bones = _in_order(data, objects)
+        taken = {bone.name for bone in bones}
+        bones += [bone for bone in missing if bone.name not in taken]
     else:
         bones = [bone for bone in data.bones if bone.use_deform]
     if not bones:
@@ -71,7 +73,10 @@ def number_bones(armature: bpy.types.Object) -> list[bpy.types.Bone]:
     RigError : as :func:`planned_bones`
     """
     follow_numbers(armature)  # what was edited before: new numbers take no account of it
-    write_numbers(armature, [bone.name for bone in planned_bones(armature)])
+    names = [bone.name for bone in planned_bones(armature)]
+    known = _longest([bone_names(_group(object)) for object in bound_objects(armature)])
+    # Where none of the bones is left that are followed, new ones are not to be taken for them.
+    write_numbers(armature, names, first=0 if indexed_bones(armature, SKIN_BONE) else len(known))
     follow_numbers(armature)
     return indexed_bones(armature, SKIN_BONE)
 
@@ -92,11 +97,11 @@ def _is_learned(armature: bpy.types.Object) -> bool:
     return has_motion(armature) and bool(indexed_bones(armature, SKIN_BONE))
 
 
-def write_numbers(armature: bpy.types.Object, names: Sequence[str]) -> None:
-    """Number these bones from 0, and no others; what is bound has to follow then."""
+def write_numbers(armature: bpy.types.Object, names: Sequence[str], first: int = 0) -> None:
+    """Number these bones from ``first``, and no others; what is bound has to follow then."""
     data = cast(bpy.types.Armature, armature.data)
     if not numbers_are_foreign(data):  # else they have them
-        _number(data, names)
+        _number(data, names, first)
 
 
 def bone_numbers(armature: bpy.types.Object) -> dict[str, int]:
@@ -120,6 +125,9 @@ def restore_numbers(armature: bpy.types.Object, numbers: dict[str, int]) -> None
 def follow_bones(armature: bpy.types.Object) -> bool:
     """Let numbers, weights, layers and deformers follow bones that were numbered, renamed, deleted or copied.
 
+    Bones that were deleted and made anew under their names, as when Rigify generates a rig again, go on.
+    Where none is left nothing follows: they may be about to be made.
+
     Returns
     -------
     whether anything had to follow
@@ -129,6 +137,8 @@ def follow_bones(armature: bpy.types.Object) -> bool:
         return False
     known = [bone_names(_group(object)) for object in objects]
     kept = _numbered(data, _longest(known))
+    if not kept:
+        return False
     moved = {old: new for new, old in enumerate(sorted(kept))}
     names = [kept[old].name for old in sorted(kept)]
     _number(data, names)
@@ -166,7 +176,10 @@ def _is_stale(before: Sequence[str], names: Sequence[str], moved: dict[int, int]
 
 
 def _numbered(data: bpy.types.Armature, known: Sequence[str]) -> dict[int, bpy.types.Bone]:
-    """Return the bone of each number; of copies, which carry the same, the one of the known name."""
+    """Return the bone of each number; of copies, which carry the same, the one of the known name.
+
+    A number whose bone is gone is that of a bone without one that has the known name.
+    """
     found: dict[int, bpy.types.Bone] = {}
     for bone in data.bones:
         number = int(bone.get(SKIN_BONE, -1))
@@ -175,12 +188,16 @@ def _numbered(data: bpy.types.Armature, known: Sequence[str]) -> dict[int, bpy.t
         original = number < len(known) and known[number] == bone.name
         if number not in found or original:
             found[number] = bone
+    for number, name in enumerate(known):
+        again = data.bones.get(name)
+        if number not in found and again is not None and SKIN_BONE not in again:
+            found[number] = again
     return found
 
 
-def _number(data: bpy.types.Armature, names: Sequence[str]) -> None:
+def _number(data: bpy.types.Armature, names: Sequence[str], first: int = 0) -> None:
     """Write the numbers, where they are not as they should be."""
-    numbers = {name: number for number, name in enumerate(names)}
+    numbers = {name: number for number, name in enumerate(names, first)}
     for bone in data.bones:
         number = numbers.get(bone.name)
         if number is None and SKIN_BONE in bone:

@@ -12,6 +12,7 @@ from rigs import make_cloud
 from test_panels import draw
 
 from gaussianimate.core.skinning.skin import STATIC
+from gaussianimate.gaussianimate_addon.armature import edit_mode
 from gaussianimate.gaussianimate_addon.bind import bind_is_stale
 from gaussianimate.gaussianimate_addon.deform_nodes import bone_names
 from gaussianimate.gaussianimate_addon.deformer import deformer, deformer_armature
@@ -199,3 +200,64 @@ def test_layers_nested_too_deep_are_one_sentence(drawn):
     object.data[LAYERS] = "[" * 100_000
     with pytest.raises(RuntimeError, match="The selection layers cannot be read"):
         ops.edit_layers(action="DELETE")
+
+
+def make_again(armature, names=None):
+    """Delete all bones, and make them anew (under other names), as generating a rig again does."""
+    with edit_mode(bpy.context, armature):
+        edits = armature.data.edit_bones
+        before = [(b.name, b.head.copy(), b.tail.copy(), b.use_deform) for b in edits]
+        for bone in list(edits):
+            edits.remove(bone)
+    bpy.context.view_layer.update()
+    with edit_mode(bpy.context, armature):
+        for name, head, tail, deforms in before:
+            bone = edits.new((names or {}).get(name, name))
+            bone.head, bone.tail, bone.use_deform = head, tail, deforms
+    bpy.context.view_layer.update()
+
+
+def test_bones_made_again_under_their_names_go_on(drawn):
+    object, armature = drawn
+    before = dense(read_skin(object.data), 3)
+    make_again(armature)
+    np.testing.assert_array_equal(dense(read_skin(object.data), 3), before)
+    assert [layer.bone for layer in read_layers(object).layers] == ["hip"]
+    assert bind_is_stale(object) is None and add("[[0, 0], [300, 600]]", bone="arm.L") == {"FINISHED"}
+    select(armature, object)
+    assert ops.bind(armature=armature.name, method="CAPTURE") == {"FINISHED"}
+
+
+def test_without_bones_everything_waits(drawn):
+    object, armature = drawn
+    before = dense(read_skin(object.data), 3)
+    with edit_mode(bpy.context, armature):
+        for bone in list(armature.data.edit_bones):
+            armature.data.edit_bones.remove(bone)
+    bpy.context.view_layer.update()
+    assert "were added or removed" in bind_is_stale(object)
+    select(armature, object)
+    with pytest.raises(RuntimeError, match="'hand made' has no deform bones; switch Deform on"):
+        ops.bind(armature=armature.name, method="HEAT")
+    np.testing.assert_array_equal(dense(read_skin(object.data), 3), before)
+
+
+def test_bones_of_other_names_take_nothing_over(drawn):
+    object, armature = drawn
+    make_again(armature, {"hip": "one", "arm.L": "two", "arm.R": "three"})
+    assert add("[[0, 0], [400, 600]]", bone="two", strength=0.5) == {"FINISHED"}
+    weights = dense(read_skin(object.data), 3)
+    assert not weights[:, [0, 2]].any() and weights[:, 1].max() == pytest.approx(0.5)
+    assert read_layers(object).bones == ("one", "two", "three") and bind_is_stale(object) is None
+    select(armature, object)
+    assert ops.bind(armature=armature.name, method="HEAT") == {"FINISHED"}
+    assert dense(read_skin(object.data), 3)[:, 0].any() and bind_is_stale(object) is None
+
+
+def test_other_bone_data_can_be_bound(drawn):
+    object, armature = drawn
+    armature.data = add_armature(bpy.context.scene, name="other").data
+    bpy.context.view_layer.update()
+    select(armature, object)
+    assert ops.bind(armature=armature.name, method="CAPTURE") == {"FINISHED"}
+    assert bind_is_stale(object) is None and dense(read_skin(object.data), 3).sum() > 190

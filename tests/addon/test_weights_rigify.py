@@ -167,3 +167,28 @@ def test_drawing_for_a_control_says_what_to_do_and_the_search_offers_deform_bone
     left, right = (weights[:, read_layers(object).bones.index(f"DEF-upper_arm.{side}")] for side in "LR")
     assert left[x > 0.3].min() > 0.99 and not left[x < 0].any()
     assert right[x < -0.3].min() > 0.99 and not right[x > 0].any()
+
+
+def test_a_rig_that_is_generated_again_goes_on(generated):
+    """Rigify deletes all bones of the rig there is, and makes them anew."""
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    bpy.ops.object.armature_human_metarig_add()
+    meta = bpy.context.object
+    for bone in [bone.name for bone in meta.pose.bones if bone.name.startswith(("face", "breast"))]:
+        meta.pose.bones[bone].rigify_type = ""
+    bpy.ops.pose.rigify_generate()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    rig = meta.data.rigify_target_rig
+    cloud = make_cloud(1000, degree=0)
+    cloud.positions[:] = body(rig, len(cloud))
+    object = add_splats(bpy.context.scene, place=rig.matrix_world.copy(), name="body", cloud=cloud)
+    ops.bind(armature=rig.name, method="HEAT")
+    names, before = bone_names(deformer(object).node_group), read_skin(object.data)
+    select(meta)
+    bpy.ops.pose.rigify_generate()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.update()
+    assert meta.data.rigify_target_rig == rig and bind_is_stale(object) is None
+    assert [bone.name for bone in indexed_bones(rig, SKIN_BONE)] == names
+    for name in ("indices", "weights", "gradients"):
+        np.testing.assert_array_equal(getattr(read_skin(object.data), name), getattr(before, name))
