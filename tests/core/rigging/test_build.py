@@ -10,16 +10,18 @@ import pytest
 
 from gaussianimate.core.errors import Cancelled, CaptureError
 from gaussianimate.core.rigging.build import RigOptions, build_rig
+from gaussianimate.core.rigging.curves import surface
 from gaussianimate.core.rigging.posing import outer_bone_transforms, posed_points
 from gaussianimate.core.rigging.rig_file import load_rig, save_rig
 
 synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("synthetic.py"))))
+USUAL_BUDGET = surface.VERTEX_BUDGET
 DATA = Path(__file__).parents[4] / "shared" / "data"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def coarse_surfaces():
-    """Surfaces of a quarter of the usual vertices: nothing here hangs on their detail."""
+    """Surfaces of a quarter of the usual vertices: only skeletons of bodies hang on their detail."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gaussianimate.core.rigging.curves.surface.VERTEX_BUDGET", 2000)
         yield
@@ -236,7 +238,9 @@ def fox():
 def good_skeleton(frames, faces, joints, canonical=0, within=0.04):
     """Rig a variant and check what is asked of any skeleton; joints (F, T, 3) are the true ones."""
     options = RigOptions(max_bones=30, canonical_frame=canonical)
-    result = build_rig(synthetic.capture(frames, faces), options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surface, "VERTEX_BUDGET", USUAL_BUDGET)
+        result = build_rig(synthetic.capture(frames, faces), options)
     rig, report = result.rig, result.report
     assert report.skeleton_rmse_percent <= 2 * report.rmse_percent + 1
     assert not any("outside" in note for note in report.notes)
