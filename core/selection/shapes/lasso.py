@@ -14,6 +14,9 @@ from .nearest import nearest_piece
 from .ramer import kept_by_ramer
 
 F64 = NDArray[np.float64]
+# Pixels from an edge within which rounding spoils the direction to it, in double and in single precision.
+ON_EDGE, ON_EDGE_SINGLE = 1e-6, 1e-3
+BESIDE = 1e-2  # pixels from an edge, surely to one side of it
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,15 @@ class Lasso:
         np.negative(value, out=value, where=inside)
         if not normals:
             return Distance(value)
-        on_edge = squared < 1e-24
-        if not on_edge.any():
+        on_edge = np.flatnonzero(squared < (ON_EDGE if x.dtype == np.float64 else ON_EDGE_SINGLE) ** 2)
+        if not len(on_edge):
             return Distance(value, ex / value, ey / value)
-        length, out = np.where(on_edge, 1, value), self._outward[piece].astype(x.dtype).T
-        return Distance(value, np.where(on_edge, out[0], ex / length), np.where(on_edge, out[1], ey / length))
+        foot_x, foot_y = x[on_edge] - ex[on_edge], y[on_edge] - ey[on_edge]
+        length = value.copy()
+        length[on_edge] = 1
+        nx, ny = ex / length, ey / length
+        nx[on_edge], ny[on_edge] = self._outward(foot_x, foot_y, piece[on_edge])
+        return Distance(value, nx, ny)
 
     @cached_property
     def _segments(self) -> F64:
@@ -84,14 +91,15 @@ class Lasso:
         inverse = 1 / (direction**2).sum(axis=1, keepdims=True)
         return np.concatenate([self.edges[:, :2], direction, inverse], axis=1)
 
-    @cached_property
-    def _outward(self) -> F64:
-        """(E, 2) unit normals of the edges, away from the region beside their middles."""
-        ax, ay, dx, dy, inverse = self._segments.T
+    def _outward(self, x: Floats, y: Floats, piece: Ints) -> tuple[F64, F64]:
+        """Return unit normals of edges at points (N,) of theirs, away from the region beside these.
+
+        Which side that is changes along an edge that others cross.
+        """
+        _, _, dx, dy, inverse = self._segments[piece].T
         nx, ny = dy * np.sqrt(inverse), -dx * np.sqrt(inverse)
-        step = 1e-6 / np.sqrt(inverse)
-        inwards = self._odd(ax + dx / 2 + step * nx, ay + dy / 2 + step * ny)
-        return np.where(inwards, -1, 1)[:, None] * np.stack([nx, ny], axis=1)
+        inwards = self._odd(x + BESIDE * nx, y + BESIDE * ny)
+        return np.where(inwards, -nx, nx), np.where(inwards, -ny, ny)
 
     def _odd(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Count the edges that a ray to the right meets; each holds its lower end, not its upper one."""

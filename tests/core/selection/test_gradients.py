@@ -9,7 +9,7 @@ from gaussianimate.core.selection.depth_picture import front_surface
 from gaussianimate.core.selection.evaluate import evaluate_stack, evaluate_weights
 from gaussianimate.core.selection.feather import Feather
 from gaussianimate.core.selection.layer import LayerStack, SelectionLayer
-from gaussianimate.core.selection.shapes import Ellipse
+from gaussianimate.core.selection.shapes import Ellipse, Stroke
 from gaussianimate.core.selection.viewpoint import Viewpoint
 
 from .conftest import SHAPES
@@ -79,6 +79,68 @@ def test_one_layer_against_differences(rng, viewpoint, name, feather):
     wrong = np.abs(differences(lambda q: evaluate_weights(stack, q), p) - gradients).max(axis=(1, 2)) > 1e-6
     assert wrong.mean() < 0.01
     np.testing.assert_array_equal(weights, evaluate_weights(stack, p))
+
+
+def on_screen(view, pixels, depth):
+    """Return the points (N, 3) seen at pixels (N, 2), at depths along the view."""
+    rows, w = view.matrix[[0, 1, 3]], view.window
+    ndc = 2 * (pixels - w[:2]) / w[2:] - 1
+    normals = np.stack([rows[0] - ndc[:, :1] * rows[2], rows[1] - ndc[:, 1:] * rows[2]], axis=1)
+    depths = np.append(view.depth_gradient, -view.view[2][3])
+    planes = np.concatenate([normals, np.tile(depths, (len(pixels), 1, 1))], axis=1)
+    return np.linalg.solve(planes[:, :, :3], -planes[:, :, 3:] + np.array([[0], [0], [1]]) * depth)[..., 0]
+
+
+@pytest.mark.parametrize("feather", FEATHERS[:2], ids=lambda f: f.curve)
+@pytest.mark.parametrize("name", SHAPES)
+def test_gradients_on_the_edge_itself(rng, viewpoint, name, feather):
+    """Where the distance is 0, but for corners."""
+    shape = centred(SHAPES[name])
+    p = np.array([400.0, 300]) + rng.uniform(-330, 330, (6000, 2))
+    for _ in range(60):
+        p -= shape.distance(*p.T).value[:, None] * normals_of(shape, p)
+    around = [normals_of(shape, p + 1e-3 * np.array(step)) for step in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+    turned = np.ptp(around, axis=0).max(axis=1)
+    p = p[(np.abs(shape.distance(*p.T).value) < 1e-9) & (turned < 1e-3)]
+    assert len(p) > 500
+    p = on_screen(viewpoint, p, 4.0)
+    stack = LayerStack(("arm",), (SelectionLayer("arm", viewpoint, shape, feather, 0.8),))
+    weights, gradients = evaluate_stack(stack, p)
+    np.testing.assert_allclose(weights, 0.4, atol=1e-9)
+    assert (np.linalg.norm(gradients[:, 0], axis=1) > 0.1).all()
+    wrong = np.abs(differences(lambda q: evaluate_weights(stack, q), p) - gradients).max(axis=(1, 2)) > 1e-6
+    assert wrong.mean() < 0.01
+
+
+def normals_of(shape, p):
+    found = shape.distance(*p.T)
+    return np.stack([found.x, found.y], axis=1)
+
+
+def test_gradients_where_the_pieces_of_a_stroke_meet(viewpoint):
+    """At the outer side of a joint, and where a cone goes over into the disc at its end, there is no kink."""
+    a, b, c = np.array([[250.0, 250], [420, 330], [540, 240]])
+    shape = Stroke((a, b, c), (30, 50, 20))
+    places = []
+    for start, end, low, high in ((a, b, 30, 50), (b, c, 50, 20)):
+        length = np.linalg.norm(end - start)
+        along, slope = (end - start) / length, (low - high) / length
+        across = np.array([-along[1], along[0]])
+        for side in (-1, 1):
+            normal = slope * along + side * np.sqrt(1 - slope**2) * across
+            for corner, radius in ((start, low), (end, high)):
+                places += [corner + (radius + away) * normal for away in (-9, -4, 0, 5, 11)]
+    pixels = np.array(places)
+    here = shape.distance(*pixels.T)
+    nearest = np.min([np.linalg.norm(pixels - p, axis=1) - r for p, r in ((a, 30), (b, 50), (c, 20))], axis=0)
+    seams = np.abs(here.value - nearest) < 1e-9  # not within another piece
+    assert 30 <= seams.sum() < len(seams)
+    p = on_screen(viewpoint, pixels[seams], 4.0)
+    stack = LayerStack(("arm",), (SelectionLayer("arm", viewpoint, shape, Feather(60)),))
+    _, gradients = evaluate_stack(stack, p)
+    assert (np.linalg.norm(gradients[:, 0], axis=1) > 0.1).all()
+    found = differences(lambda q: evaluate_weights(stack, q), p, h=1e-7)
+    assert np.abs(found - gradients).max() < 1e-4 * np.abs(gradients).max()  # curvature jumps here
 
 
 def test_stack_against_differences(rng, gestures):
