@@ -20,10 +20,8 @@ MOST_CELLS = 96 * 96  # of what is cut out
 LONGEST = 1024  # cells along a side of that
 SPLATS_PER_CELL = 12
 FINEST = 2048  # cells along a window at most
-BEFORE, ALONG = (
-    1024,
-    4096,
-)  # cells below and left of the window's corner, and all along a side; no splat beyond
+BEFORE = 1024  # cells below and left of the window's corner; no splat beyond
+ALONG = 4096  # cells along a side in all
 FARTHEST = 1e6  # smallest cells from the corner of the window that gestures, of any size, are cut to
 NOWHERE = np.uint64(2**64 - 1)
 HALF_DARK = np.log(2) * (1 - 1e-3)  # less what rounding to 16 bits takes

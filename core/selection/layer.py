@@ -7,7 +7,7 @@ and written to JSON without loss.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
@@ -135,17 +135,16 @@ class LayerStack:
         layers.insert(to, layers.pop(index))
         return replace(self, layers=tuple(layers))
 
-    def renamed(self, old: str, new: str) -> LayerStack:
-        """Return the stack with a bone renamed."""
-        return LayerStack(
-            tuple(new if bone == old else bone for bone in self.bones),
-            tuple(replace(layer, bone=new) if layer.bone == old else layer for layer in self.layers),
-        )
+    def followed(self, bones: Iterable[str], now: Mapping[str, str]) -> LayerStack:
+        """Return the stack for bones that have other names, numbers or are gone, their layers with them.
 
-    def with_bones(self, bones: Iterable[str]) -> LayerStack:
-        """Return the stack for other bones; layers of bones that are gone go with them."""
-        kept = tuple(bones)
-        return LayerStack(kept, tuple(layer for layer in self.layers if layer.bone in kept))
+        Parameters
+        ----------
+        bones : all there are now, in order
+        now : the name of each bone that is left, by the name it had
+        """
+        layers = (replace(layer, bone=now[layer.bone]) for layer in self.layers if layer.bone in now)
+        return LayerStack(tuple(bones), tuple(layers))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the format and its version."""

@@ -88,12 +88,7 @@ def _rename_layers(
     object: bpy.types.Object, before: Sequence[str], names: Sequence[str], moved: dict[int, int]
 ) -> None:
     """Let layers follow their bones; those of deleted bones go, and weights are evaluated anew then."""
-    from dataclasses import replace
-
-    from ...core.selection.layer import LayerStack
-
     stack = read_layers(object)
     now = {name: names[moved[old]] for old, name in enumerate(before) if old in moved}
-    layers = [replace(layer, bone=now[layer.bone]) for layer in stack.layers if layer.bone in now]
-    followed = LayerStack(tuple(names), tuple(layers))
-    write_layers(object, followed, evaluate=len(layers) < len(stack.layers))
+    followed = stack.followed(names, now)
+    write_layers(object, followed, evaluate=len(followed.layers) < len(stack.layers))

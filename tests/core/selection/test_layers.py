@@ -54,16 +54,16 @@ def test_editing_a_stack(gestures):
     assert gestures.added(a, at=1).layers == (a, a, b, c, d)
     assert gestures.changed(2, strength=0.25).layers[2].strength == 0.25
     assert gestures.changed(2, muted=True).of_bone("arm", muted=False) == (a, b, d)
-    renamed = gestures.renamed("arm", "Arm.L")
-    assert renamed.bones == ("Arm.L",) and {layer.bone for layer in renamed.layers} == {"Arm.L"}
-    assert gestures.with_bones(["leg"]).layers == ()
+    renamed = gestures.followed(["leg", "Arm.L"], {"arm": "Arm.L"})
+    assert renamed.bones == ("leg", "Arm.L") and {layer.bone for layer in renamed.layers} == {"Arm.L"}
+    assert gestures.followed(["leg", "arm"], {"leg": "arm"}).layers == ()
     assert gestures.layers == (a, b, c, d), "edits leave the stack itself alone"
 
 
 def test_layers_of_other_bones_do_not_matter(rng, gestures):
     p = rng.normal(size=(500, 3))
     other = SelectionLayer("leg", gestures.layers[0].viewpoint, Ellipse((400, 300), (100, 100)), Feather(50))
-    both = gestures.with_bones(["leg", "arm", "none"]).added(other, at=2)
+    both = gestures.followed(["leg", "arm", "none"], {"arm": "arm"}).added(other, at=2)
     weights, gradients = evaluate_stack(both, p)
     alone, slopes = evaluate_stack(gestures, p)
     np.testing.assert_array_equal(weights[:, 1], alone[:, 0])
