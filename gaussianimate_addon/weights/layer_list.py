@@ -93,6 +93,17 @@ def _set_bone(shown: Any, value: str) -> None:
     _set_active_bone(shown.id_data, value)
 
 
+def _line(shown: Any) -> int:
+    """Return the line that was chosen, or the bone's last one where that is another bone's."""
+    object = object_of(shown.id_data)
+    own = [i for i, layer in enumerate(listed_layers(object)) if layer.bone == shown.bone]
+    return shown.chosen if shown.chosen in own or not own else own[-1]
+
+
+def _choose(shown: Any, index: int) -> None:
+    shown.chosen = index
+
+
 def _search_bones(shown: Any, context: bpy.types.Context, text: str) -> list[str]:
     """Return the bones that can hold splats; rigs for animators have many more."""
     data = _armature_data(shown.id_data)
@@ -110,11 +121,13 @@ class GaussianimateLayers(bpy.types.PropertyGroup):
 
     if TYPE_CHECKING:
         lines: Any
+        chosen: int
         active: int
         bone: str
     else:
         lines: bpy.props.CollectionProperty(type=GaussianimateLayer)
-        active: bpy.props.IntProperty(name="Active Layer")
+        chosen: bpy.props.IntProperty(options={"HIDDEN"})
+        active: bpy.props.IntProperty(name="Active Layer", get=_line, set=_choose)
         bone: bpy.props.StringProperty(
             name="Bone",
             description="Bone that weights are drawn for",
@@ -192,13 +205,9 @@ def _active_bone(data: Any) -> str:
 
 
 def _set_active_bone(data: Any, name: str) -> None:
-    bones, object = _armature_data(data), object_of(data)
-    if bones is None or object is None or name not in bones.bones:
-        return
-    bones.bones.active = bones.bones[name]
-    own = [i for i, layer in enumerate(listed_layers(object)) if layer.bone == name]
-    if own and layer_list(object).active not in own:
-        choose_line(object, own[-1])  # so that its numbers are there to be changed
+    bones = _armature_data(data)
+    if bones is not None and name in bones.bones:
+        bones.bones.active = bones.bones[name]
 
 
 CLASSES = (GaussianimateLayer, GaussianimateLayers)

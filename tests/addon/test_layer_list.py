@@ -16,7 +16,7 @@ from gaussianimate.gaussianimate_addon.armature import edit_mode
 from gaussianimate.gaussianimate_addon.attributes import read_attribute, write_attribute
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 from gaussianimate.gaussianimate_addon.weights.edits import armature_reflection
-from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
+from gaussianimate.gaussianimate_addon.weights.layer_list import active_layer, layer_list
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers
 from gaussianimate.panels.weights_panel import GAUSSIANIMATE_PT_weights, GAUSSIANIMATE_UL_layers
 
@@ -291,8 +291,8 @@ def test_what_the_panel_shows(stage):
     layer_list(object).active = 0
     seen = panel()
     assert {"strength", "smoothness", "operation", "GAUSSIANIMATE_UL_layers"} <= set(seen)
-    layer_list(object).active = 1  # of another bone than the active one
-    assert "strength" not in panel()
+    layer_list(object).active = 1  # of another bone than the active one, whose last layer stands for it
+    assert layer_list(object).active == 2 and "strength" in panel()
     row = Layout()
     line = layer_list(object).lines[0]
     GAUSSIANIMATE_UL_layers.draw_item(None, bpy.context, row, None, line, 0, None, "")
@@ -328,6 +328,16 @@ def test_a_chosen_bone_brings_its_last_layer(stage):
         shown.active = chosen
         shown.bone = bone
         assert shown.active == active, f"{bone}: one of its own stays, else its last"
+        assert active_layer(object)[0] == active
+
+
+def test_a_bone_clicked_in_the_viewport_brings_its_last_layer(stage):
+    object, armature = stage
+    layer_list(object).active = 0
+    armature.data.bones.active = armature.data.bones["hip"]
+    assert layer_list(object).active == active_layer(object)[0] == 1
+    armature.data.bones.active = armature.data.bones["arm.L"]
+    assert layer_list(object).active == 0, "the line that was chosen is remembered"
 
 
 @pytest.mark.parametrize(
