@@ -10,6 +10,7 @@ from typing import Any
 import bpy
 import numpy as np
 
+from ...core.errors import SelectionError
 from ...core.selection.layer import LayerStack
 from ..skin_attributes import SKIN, influence_count
 from ..weights.layers import LAYERS
@@ -36,8 +37,10 @@ def weights_digest(data: bpy.types.PointCloud) -> str:
         found.update(_layers_digest(text).encode())
     rows = np.unique(np.linspace(0, count - 1, SAMPLES if count else 0).astype(int))
     for k in range(influence_count(data, SKIN)):
-        weights: Any = data.attributes[f"{SKIN}:weight_{k}"]
-        bones: Any = data.attributes[f"{SKIN}:index_{k}"]
+        weights: Any = data.attributes.get(f"{SKIN}:weight_{k}")
+        bones: Any = data.attributes.get(f"{SKIN}:index_{k}")
+        if weights is None or bones is None:
+            continue  # deleted by the user, as whoever reads all of them says
         values = [(bones.data[row].value, weights.data[row].value) for row in rows.tolist()]
         found.update(np.array(values, np.float32).tobytes())
     return found.hexdigest()
@@ -50,7 +53,10 @@ def _parsed(text: str) -> LayerStack:
 
 @lru_cache(maxsize=8)
 def _layers_digest(text: str) -> str:
-    stack = _parsed(text)
+    try:
+        stack = _parsed(text)
+    except SelectionError:
+        return text  # damaged, or of a later version, as whoever reads them says
     numbers = {bone: str(number) for number, bone in enumerate(stack.bones)}
     acting = [layer.to_dict() for layer in stack.layers if not layer.muted]
     for layer in acting:

@@ -12,7 +12,7 @@ from ..bind import POINTS, remember_points
 from ..point_cloud import BASE as COLOUR
 from ..skin_attributes import BASE, SKIN, influence_count, remove_skin, write_skin
 from ..weights.layer_list import fill_list
-from ..weights.layers import LAYERS, has_layers, read_layers
+from ..weights.layers import LAYERS
 from .carry import carry_attributes
 from .digest import DIGEST, stored_stack, weights_digest
 from .start import START, start_digest, start_of, whole_skin, whole_start
@@ -41,6 +41,8 @@ def show_resampled(object: bpy.types.Object, answer: Answer, notes: str) -> None
         raise RigError(
             f"The splats or weights of '{object.name}' changed while it was resampled; run it again"
         )
+    if whole is not data:
+        whole = _brought_up(whole, data, asked.skin, asked.base)
     new = copy_of(data)
     carry_attributes(new, data, whole, found.origins, nearest_rows(data))
     _write_shapes(new, whole, answer)
@@ -63,23 +65,37 @@ def restore_whole(object: bpy.types.Object) -> None:
     whole = whole_of(data)
     if whole is None:
         raise RigError(f"'{object.name}' was not resampled; its splats are whole")
-    if whole.users > 1 + whole.use_fake_user:
-        whole = copy_of(whole)  # a copy of the object needs them too
+    skin = base = None
     if influence_count(data):
         stack, start = stored_stack(data), whole_start(data)
-        _write_weights(whole, whole_skin(data, start), start if stack is not None and stack.layers else None)
-    if LAYERS in data:
-        whole[LAYERS] = data[LAYERS]
-    elif LAYERS in whole:
-        del whole[LAYERS]
+        skin, base = whole_skin(data, start), start if stack is not None and stack.layers else None
+    whole = _brought_up(whole, data, skin, base)
     materials = list(data.materials)
     if list(whole.materials) != materials:
         whole.materials.clear()
         for material in materials:
             whole.materials.append(material)
     _exchange(data, whole)
-    if has_layers(object):
-        fill_list(object, read_layers(object))
+    if (stack := stored_stack(whole)) is not None:
+        fill_list(object, stack)
+
+
+def _brought_up(
+    whole: bpy.types.PointCloud, data: bpy.types.PointCloud, skin: Skin | None, base: Skin | None
+) -> bpy.types.PointCloud:
+    """Return the whole splats with the layers of ``data`` and these weights, None for none.
+
+    A copy of the object, or another file, may need them as they were: a copy is returned then.
+    """
+    if whole.users > 1 + whole.use_fake_user or whole.library is not None:
+        whole = copy_of(whole)
+    if skin is not None:
+        _write_weights(whole, skin, base)
+    if LAYERS in data:
+        whole[LAYERS] = data[LAYERS]
+    elif LAYERS in whole:
+        del whole[LAYERS]
+    return whole
 
 
 def _write_shapes(new: bpy.types.PointCloud, whole: bpy.types.PointCloud, answer: Answer) -> None:

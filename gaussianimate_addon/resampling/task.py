@@ -96,7 +96,7 @@ class Answer:
     def summary(self, verb: str) -> str:
         """Return "1,234 of 30,000 splats (4 %) split, 34,936 after, epsilon 0.01 m", or that none is."""
         before, split, after = self.counts
-        if not split and self.found.left:
+        if not split and (self.found.left or self.request.transforms is None):
             return f"None of {before:,} splats can be split"
         if not split and self.request.epsilon:
             return f"None of {before:,} splats is bent by more than {self.request.epsilon:.3g} m"

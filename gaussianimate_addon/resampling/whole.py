@@ -51,8 +51,9 @@ def nearest_rows(data: bpy.types.PointCloud) -> NDArray[np.intp]:
         return np.arange(len(data.points))
     rows, count = origins(data), len(whole.points)
     known = np.flatnonzero((rows >= 0) & (rows < count))
-    away = read_attribute(data, "position")[known] - read_attribute(whole, "position")[rows[known]]
-    farthest_first = np.argsort(-(away**2).sum(axis=1), kind="stable")
+    with np.errstate(all="ignore"):  # splats may be anywhere, and nowhere
+        away = read_attribute(data, "position")[known] - read_attribute(whole, "position")[rows[known]]
+        farthest_first = np.argsort(-(away**2).sum(axis=1), kind="stable")
     found = np.full(count, -1, np.intp)
     found[rows[known][farthest_first]] = known[farthest_first]  # the last one written stays
     return found

@@ -87,8 +87,8 @@ def renew_deformer(
 def _rename_layers(
     object: bpy.types.Object, before: Sequence[str], names: Sequence[str], moved: dict[int, int]
 ) -> None:
-    """Let layers follow their bones; those of deleted bones go, and weights are evaluated anew then."""
+    """Let layers follow their bones; those of deleted bones go, and weights are evaluated anew."""
     stack = read_layers(object)
     now = {name: names[moved[old]] for old, name in enumerate(before) if old in moved}
     followed = stack.followed(names, now)
-    write_layers(object, followed, evaluate=len(followed.layers) < len(stack.layers))
+    write_layers(object, followed, evaluate=bool(stack.layers) and len(now) < len(before))

@@ -19,7 +19,7 @@ from gaussianimate.gaussianimate_addon.deformer import deformer, deformer_armatu
 from gaussianimate.gaussianimate_addon.modifiers import DEFORM, find_modifier, set_input
 from gaussianimate.gaussianimate_addon.properties import object_notes
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
-from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers
+from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers, update_weights
 
 ops = bpy.ops.gaussianimate
 VIEW = (
@@ -261,3 +261,13 @@ def test_other_bone_data_can_be_bound(drawn):
     select(armature, object)
     assert ops.bind(armature=armature.name, method="CAPTURE") == {"FINISHED"}
     assert bind_is_stale(object) is None and dense(read_skin(object.data), 3).sum() > 190
+
+
+def test_weights_are_those_of_the_layers_after_a_bone_without_any_was_deleted(drawn):
+    object, armature = drawn
+    with edit_mode(bpy.context, armature):
+        armature.data.edit_bones.remove(armature.data.edit_bones["arm.L"])
+    bpy.context.view_layer.update()
+    found = read_skin(object.data)
+    update_weights(object)
+    np.testing.assert_array_equal(dense(found, 2), dense(read_skin(object.data), 2))

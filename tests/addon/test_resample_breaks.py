@@ -1,0 +1,156 @@
+"""Resampled splats and what happens to bones, weights, layers and files: nothing old comes back."""
+
+import json
+
+import bpy
+import numpy as np
+import pytest
+from drawn_weights import add_armature, add_splats, dense, select
+from resampling import bent_bar, large, ops, values, whole
+from rigs import make_cloud
+from test_panels import draw, said
+
+from gaussianimate.gaussianimate_addon.armature import edit_mode
+from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
+from gaussianimate.gaussianimate_addon.weights.layers import LAYERS
+
+VIEW = (
+    '{"view": [[1, 0, 0, -1.5], [0, 1, 0, 0], [0, 0, 1, -5], [0, 0, 0, 1]], "projection": [[0.25, 0, 0, 0], '
+    '[0, 0.3333, 0, 0], [0, 0, -0.1, 0], [0, 0, 0, 1]], "window": [0, 0, 800, 600]}'
+)
+EPSILON = 0.03
+
+
+def posed_scan(scene, layered):
+    """Return splats bound by envelopes to an armature that is posed, with a layer or without."""
+    object, armature = add_splats(scene, cloud=large(make_cloud(300))), add_armature(scene)
+    select(armature, object)
+    ops.bind(armature=armature.name, method="ENVELOPE")
+    if layered:
+        ops.add_selection_layer(
+            bone="arm.R", shape="RECTANGLE", points="[[450, 0], [600, 600]]", view=VIEW, through=True
+        )
+    for bone in armature.pose.bones:
+        bone.rotation_mode = "XYZ"
+        bone.rotation_euler = (0.2, 0.4, 0.9)
+    bpy.context.view_layer.update()
+    return object, armature
+
+
+def copied(object):
+    """Return a copy with splats of its own."""
+    other = object.copy()
+    other.data = object.data.copy()
+    bpy.context.scene.collection.objects.link(other)
+    return other
+
+
+def bound(object):
+    """The weights (N, B) by bone, as they are."""
+    skin = read_skin(object.data)
+    return dense(skin, int(skin.indices.max()) + 1)
+
+
+@pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("victim", ["hip", "arm.L"])
+def test_bones_deleted_between_two_resamplings(empty_scene, victim, layered):
+    object, armature = posed_scan(empty_scene, layered)
+    untouched = copied(object)
+    ops.resample(epsilon=EPSILON)
+    with edit_mode(bpy.context, armature):
+        armature.data.edit_bones.remove(armature.data.edit_bones[victim])
+    bpy.context.view_layer.update()
+    select(object)
+    for _ in range(3):
+        assert ops.resample(epsilon=EPSILON) == {"FINISHED"} and len(object.data.points) > 300
+    ops.restore_splats()
+    expected = bound(untouched)
+    assert bound(object).shape == expected.shape == (300, 2)
+    np.testing.assert_allclose(bound(object), expected, atol=0.02)
+
+
+@pytest.mark.parametrize("layered", [False, True])
+def test_weights_bound_anew_between_two_resamplings(empty_scene, layered):
+    """Whole splats have what the children were bound to, whether or not they are split again before."""
+    object, armature = posed_scan(empty_scene, layered)
+    old = bound(object)
+    ops.resample(epsilon=EPSILON)
+    select(armature, object)
+    ops.bind(armature=armature.name, method="HEAT")
+    at_once = copied(object)
+    select(at_once)
+    ops.restore_splats()
+    select(object)
+    for _ in range(2):
+        ops.resample(epsilon=EPSILON)
+    ops.restore_splats()
+    assert np.abs(bound(object) - old).max() > 0.2
+    np.testing.assert_allclose(bound(object), bound(at_once), atol=1e-5)
+
+
+def test_a_copy_keeps_whole_splats_of_its_own(empty_scene):
+    object, armature = posed_scan(empty_scene, False)
+    ops.resample(epsilon=EPSILON)
+    other, before = copied(object), values(whole(object))
+    select(armature, object)
+    ops.bind(armature=armature.name, method="HEAT")
+    ops.resample(epsilon=EPSILON)
+    assert whole(object) != whole(other)
+    for name, found in values(whole(other)).items():
+        np.testing.assert_array_equal(found, before[name], err_msg=name)
+
+
+def test_splats_made_local_can_be_restored(empty_scene, tmp_path):
+    posed_scan(empty_scene, True)
+    ops.resample(epsilon=EPSILON)
+    path = str(tmp_path / "library.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    with bpy.data.libraries.load(path, link=True) as (_, found):
+        found.objects = ["bar", "hand made"]
+    for object in found.objects:
+        bpy.context.scene.collection.objects.link(object)
+    object = bpy.data.objects["bar"].make_local()
+    object.data.make_local()
+    bpy.data.objects["hand made"].make_local().data.make_local()
+    bpy.context.view_layer.update()
+    object = next(o for o in bpy.data.objects if o.type == "POINTCLOUD" and o.library is None)
+    select(object)
+    assert whole(object).library is not None
+    assert ops.resample(epsilon=EPSILON) == {"FINISHED"}
+    assert ops.restore_splats() == {"FINISHED"}
+    assert len(object.data.points) == 300 and object.data.library is None
+
+
+@pytest.mark.parametrize("text", ["{", json.dumps({"format": "gaussianimate-selection", "version": 99})])
+def test_layers_that_cannot_be_read_do_not_break_the_panel(empty_scene, text):
+    object, _ = posed_scan(empty_scene, True)
+    ops.resample(epsilon=EPSILON)
+    ops.show_bent(epsilon=EPSILON)
+    object.data[LAYERS] = text
+    assert "resample again" in said("resample")
+    for operator in (ops.resample, ops.restore_splats):
+        with pytest.raises(RuntimeError, match="cannot be read|of version 99"):
+            operator()
+    assert len(object.data.points) > 300 and object.data[LAYERS] == text
+    ops.hide_bent()
+
+
+@pytest.mark.parametrize("part", ["weight", "index"])
+def test_a_weight_that_was_deleted_is_told(empty_scene, part):
+    object, _ = posed_scan(empty_scene, False)
+    ops.resample(epsilon=EPSILON)
+    object.data.attributes.remove(object.data.attributes[f"skin:{part}_0"])
+    draw("resample")
+    for operator in (ops.resample, ops.restore_splats):
+        with pytest.raises(RuntimeError, match=f"has lost its attribute 'skin:{part}_0'"):
+            operator()
+    assert len(object.data.points) > 300
+
+
+def test_faint_splats_cannot_be_split(empty_scene, capfd):
+    object, _ = bent_bar(empty_scene)
+    colours = object.data.attributes["radiance:base"].data
+    colours.foreach_set("vector", np.full(4 * len(colours), 0.01, np.float32))
+    ops.resample(mode="UNIFORM")
+    assert "None of 200 splats can be split" in capfd.readouterr().out and whole(object) is None
