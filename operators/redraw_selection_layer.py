@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,7 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
         self.smoothness, self.strength = layer.feather.width, layer.strength
         if isinstance(layer.shape, Stroke) and layer.shape.radii:
             self.radius = max(layer.shape.radii) / abs(self._pixels.scale[1])
+        self._old_radius = self.radius
         self._begin(context, object, region, GestureView(object, layer.viewpoint, self._pixels))
         self._update(context, event)
         return {"RUNNING_MODAL"}
@@ -116,6 +118,17 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
             deeper = max(found.thickness, layer.front.thickness), max(found.falloff, layer.front.falloff)
             found = replace(found, thickness=deeper[0], falloff=deeper[1])
         return replace(drawn, front=found)
+
+    def _update(self, context: bpy.types.Context, event: bpy.types.Event) -> None:
+        """Show what would be selected: a stroke that is not drawn anew follows its radius."""
+        object = active_splats(context)
+        if self._path.empty and object is not None and (self.points or self.radius != self._old_radius):
+            shape = active_layer(object)[1].shape
+            if isinstance(shape, Stroke):
+                grown = self.radius / self._old_radius
+                rows = [(*at, radius * grown) for at, radius in zip(shape.points, shape.radii, strict=True)]
+                self.points, self.drawn_radius = json.dumps(rows), self.radius
+        super()._update(context, event)
 
     def _finish(self, context: bpy.types.Context) -> set[str]:
         """Keep waiting after a click without a drag; Enter keeps the shape there is."""

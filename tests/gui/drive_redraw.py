@@ -254,8 +254,19 @@ def brush_of_a_typed_radius():
     yield from keys("TAB", "TAB", "TWO", "FIVE")
     driver.picture("redraw-radius")
     yield from release()
-    assert set(layers()[-1].shape.radii) == {25} and settings().radius == 25
-    yield from undo(1)
+    drawn = layers()[-1].shape
+    assert set(drawn.radii) == {25} and settings().radius == 25
+    shown = stage.ours("gaussianimate_addon.weights.layer_list").layer_list(bar())
+    shown.active = len(layers()) - 1
+    yield from redraw()
+    for _ in range(2):
+        send("WHEELUPMOUSE", "PRESS", alt=True)
+        yield 0.2
+    yield from keys("RET")
+    made = layers()[-1].shape
+    assert made.points == drawn.points, "the path it had"
+    np.testing.assert_allclose(made.radii, 25 * 1.15**2, rtol=1e-5)
+    yield from undo(2)
 
 
 def in_a_quad_view():
