@@ -11,18 +11,11 @@ import bpy
 import numpy as np
 
 from ...core.errors import SelectionError
-from ...core.selection.layer import LayerStack
 from ..skin_attributes import SKIN, influence_count
-from ..weights.layers import LAYERS
+from ..weights.layers import LAYERS, parsed
 
 DIGEST = "gaussianimate_resampled"  # custom property of resampled splats: the digest of their weights
 SAMPLES = 64  # splats whose weights are looked at
-
-
-def stored_stack(data: bpy.types.PointCloud) -> LayerStack | None:
-    """Return the layers kept with splats, None where they were never bound for layers."""
-    text = data.get(LAYERS)
-    return _parsed(text) if isinstance(text, str) else None
 
 
 def weights_digest(data: bpy.types.PointCloud) -> str:
@@ -47,14 +40,9 @@ def weights_digest(data: bpy.types.PointCloud) -> str:
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: str) -> LayerStack:
-    return LayerStack.from_json(text)
-
-
-@lru_cache(maxsize=8)
 def _layers_digest(text: str) -> str:
     try:
-        stack = _parsed(text)
+        stack = parsed(text)
     except SelectionError:
         return text  # damaged, or of a later version, as whoever reads them says
     numbers = {bone: str(number) for number, bone in enumerate(stack.bones)}

@@ -12,9 +12,9 @@ from ..bind import POINTS, remember_points
 from ..point_cloud import BASE as COLOUR
 from ..skin_attributes import BASE, SKIN, influence_count, remove_skin, write_skin
 from ..weights.layer_list import fill_list
-from ..weights.layers import LAYERS
+from ..weights.layers import LAYERS, stored_stack
 from .carry import carry_attributes
-from .digest import DIGEST, stored_stack, weights_digest
+from .digest import DIGEST, weights_digest
 from .start import START, start_digest, start_of, whole_skin, whole_start
 from .task import Answer
 from .whole import DEPTH, NOTES, ORIGIN, WHOLE, copy_of, followers, nearest_rows, whole_of

@@ -16,8 +16,8 @@ from ...core.selection.skin import stack_to_skin
 from ...core.skinning.skin import STATIC, Skin, unit_sum
 from ..attributes import read_attribute
 from ..skin_attributes import BASE, SKIN, influence_count, read_skin
-from ..weights.layers import empty_skin, padded
-from .digest import DIGEST, stored_stack, weights_digest
+from ..weights.layers import empty_skin, padded, stored_stack
+from .digest import DIGEST, weights_digest
 from .whole import nearest_rows, origins, whole_of
 
 START = (

@@ -18,8 +18,8 @@ from ..attributes import splats
 from ..bind import bind_is_stale
 from ..point_cloud import point_cloud_to_cloud
 from ..skin_attributes import influence_count
-from ..weights.layers import padded
-from .digest import stored_stack, weights_digest
+from ..weights.layers import padded, stored_stack
+from .digest import weights_digest
 from .start import whole_skin, whole_start
 from .whole import whole_of
 

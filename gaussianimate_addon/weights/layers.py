@@ -40,15 +40,27 @@ def read_layers(object: bpy.types.Object) -> LayerStack:
     ------
     SelectionError : it has none, or they cannot be read
     """
-    text = splats(object).get(LAYERS)
-    if not isinstance(text, str):
+    stack = stored_stack(splats(object))
+    if stack is None:
         raise SelectionError(f"'{object.name}' is bound to no armature yet; bind it to one first")
-    return _parsed(text)
+    return stack
+
+
+def stored_stack(data: bpy.types.PointCloud) -> LayerStack | None:
+    """Return the layers kept with splats, None where they were never bound for layers.
+
+    Raises
+    ------
+    SelectionError : they cannot be read
+    """
+    text = data.get(LAYERS)
+    return parsed(text) if isinstance(text, str) else None
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: str) -> LayerStack:
-    return LayerStack.from_json(text)  # panels ask at every redraw
+def parsed(text: str) -> LayerStack:
+    """Return the layers of a document as they are kept; panels ask at every redraw."""
+    return LayerStack.from_json(text)
 
 
 def write_layers(object: bpy.types.Object, stack: LayerStack, evaluate: bool = True) -> tuple[str, ...]:
@@ -83,7 +95,7 @@ def _new_start(data: bpy.types.PointCloud, stack: LayerStack) -> Skin | None:
     if not stack.layers or influence_count(data, BASE) or not influence_count(data):
         return None
     before = data.get(LAYERS)
-    if before is not None and _parsed(before).layers:
+    if before is not None and parsed(before).layers:
         return None
     skin = read_skin(data)
     return skin if ((skin.indices != STATIC) & (skin.weights > 0)).any() else None
@@ -138,7 +150,7 @@ def restore_text(object: bpy.types.Object, text: str | None) -> None:
             fill_list(object, LayerStack(()))
         return
     splats(object)[LAYERS] = text
-    fill_list(object, _parsed(text))
+    fill_list(object, parsed(text))
 
 
 def transform_layers(object: bpy.types.Object, matrix: NDArray[np.float64]) -> None:
