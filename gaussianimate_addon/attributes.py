@@ -8,15 +8,21 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-# Attribute type -> (name of the value in `attribute.data[i]`, components, dtype).
-_LAYOUT: dict[str, tuple[str, int, type[np.generic]]] = {
+# Attribute type -> (name of the value in `attribute.data[i]`, components, dtype), for any but texts.
+LAYOUT: dict[str, tuple[str, int, type[np.generic]]] = {
     "FLOAT": ("value", 1, np.float32),
     "INT": ("value", 1, np.int32),
+    "INT8": ("value", 1, np.int8),
     "BOOLEAN": ("value", 1, np.bool_),
+    "FLOAT2": ("vector", 2, np.float32),
     "FLOAT_VECTOR": ("vector", 3, np.float32),
-    "QUATERNION": ("value", 4, np.float32),
     "FLOAT4": ("vector", 4, np.float32),
     "FLOAT_COLOR": ("color", 4, np.float32),
+    "BYTE_COLOR": ("color_srgb", 4, np.float32),  # as stored; linear values would be rounded anew
+    "QUATERNION": ("value", 4, np.float32),
+    "FLOAT4X4": ("value", 16, np.float32),
+    "INT16_2D": ("value", 2, np.int32),
+    "INT32_2D": ("value", 2, np.int32),
 }
 
 
@@ -35,14 +41,14 @@ def read_attribute(data: bpy.types.PointCloud, name: str) -> NDArray:
 
     Returns
     -------
-    (N,) or (N, components) array of the attribute's own type (float32, int32 or bool).
+    (N,) or (N, components) array of the attribute's own type.
 
     Raises
     ------
     KeyError : there is no such attribute.
     """
     attribute: Any = data.attributes[name]
-    key, width, dtype = _LAYOUT[attribute.data_type]
+    key, width, dtype = LAYOUT[attribute.data_type]
     values = np.empty(len(attribute.data) * width, dtype)
     attribute.data.foreach_get(key, values)
     return values.reshape(-1, width) if width > 1 else values
@@ -61,7 +67,7 @@ def write_attribute(data: bpy.types.PointCloud, name: str, kind: Any, values: ND
         attribute = None
     if attribute is None:
         attribute = data.attributes.new(name, kind, "POINT")
-    key, _, dtype = _LAYOUT[kind]
+    key, _, dtype = LAYOUT[kind]
     attribute.data.foreach_set(key, np.ascontiguousarray(values, dtype).ravel())
 
 

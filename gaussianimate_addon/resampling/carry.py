@@ -8,29 +8,14 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-# Attribute type -> (name of the value in `attribute.data[i]`, components, dtype), for any that Blender has.
-_LAYOUT: dict[str, tuple[str, int, type[np.generic]]] = {
-    "FLOAT": ("value", 1, np.float32),
-    "INT": ("value", 1, np.int32),
-    "INT8": ("value", 1, np.int8),
-    "BOOLEAN": ("value", 1, np.bool_),
-    "FLOAT2": ("vector", 2, np.float32),
-    "FLOAT_VECTOR": ("vector", 3, np.float32),
-    "FLOAT4": ("vector", 4, np.float32),
-    "FLOAT_COLOR": ("color", 4, np.float32),
-    "BYTE_COLOR": ("color_srgb", 4, np.float32),  # as stored; linear values would be rounded anew
-    "QUATERNION": ("value", 4, np.float32),
-    "FLOAT4X4": ("value", 16, np.float32),
-    "INT16_2D": ("value", 2, np.int32),
-    "INT32_2D": ("value", 2, np.int32),
-}
+from ..attributes import LAYOUT
 
 
 def read_values(attribute: Any) -> NDArray:
     """Return the values (N, ...) of an attribute of any type; objects of texts."""
     if attribute.data_type == "STRING":
         return np.array([item.value for item in attribute.data] + [None], object)[:-1]
-    key, width, dtype = _LAYOUT[attribute.data_type]
+    key, width, dtype = LAYOUT[attribute.data_type]
     values = np.empty(len(attribute.data) * width, dtype)
     attribute.data.foreach_get(key, values)
     return values.reshape(-1, width)
@@ -42,7 +27,7 @@ def write_values(attribute: Any, values: NDArray) -> None:
         for item, value in zip(attribute.data, values, strict=True):
             item.value = value
         return
-    attribute.data.foreach_set(_LAYOUT[attribute.data_type][0], np.ascontiguousarray(values).ravel())
+    attribute.data.foreach_set(LAYOUT[attribute.data_type][0], np.ascontiguousarray(values).ravel())
 
 
 def carry_attributes(
