@@ -79,8 +79,9 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
         """Read splats, bones and proxy."""
         object, armature = chosen_splats(context), self._armature(context)
         assert object is not None
-        if armature.mode == "EDIT":
-            raise RigError(f"'{armature.name}' is being edited; leave Edit Mode first")
+        for edited in (object, armature):
+            if edited.mode == "EDIT":
+                raise RigError(f"'{edited.name}' is being edited; leave Edit Mode first")
         if self.method in ("HEAT", "PROXY") and (reason := missing_library("scipy", "Starting weights")):
             raise MissingDependencyError(reason)
         proxy = bpy.data.objects.get(self.proxy) if self.proxy else None
@@ -101,8 +102,9 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
     def apply(self, context: bpy.types.Context, result: Skin) -> None:
         """Store them and make the deformer."""
         object, armature = find_object(*self._subjects.splats), find_object(*self._subjects.armature)
-        if armature.mode == "EDIT":
-            raise RigError(f"'{armature.name}' is being edited; leave Edit Mode and bind again")
+        for edited in (object, armature):
+            if edited.mode == "EDIT":
+                raise RigError(f"'{edited.name}' is being edited; leave Edit Mode and bind again")
         if [bone.name for bone in planned_bones(armature)] != self._bones:
             raise RigError(f"The bones of '{armature.name}' changed meanwhile; bind again")
         notes = (*bind_splats(context, object, armature, result), *bendy_note(armature, self._bones))

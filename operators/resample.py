@@ -10,7 +10,7 @@ from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.resampling.exchange import restore_whole, show_resampled
 from ..gaussianimate_addon.resampling.overlay import hide_overlay
 from ..gaussianimate_addon.resampling.task import Answer
-from ..gaussianimate_addon.resampling.whole import whole_of
+from ..gaussianimate_addon.resampling.whole import edited_reason, whole_of
 from ..gaussianimate_addon.subject import active_splats, linked_reason
 from .resampling_options import ResamplingJob
 
@@ -62,7 +62,9 @@ class GAUSSIANIMATE_OT_restore_splats(Reasoned, bpy.types.Operator):
             return "Select Gaussian splats or their armature"
         if (reason := linked_reason(object, object.data)) is not None:
             return reason
-        return None if whole_of(splats(object)) is not None else f"'{object.name}' was not resampled"
+        if whole_of(splats(object)) is None:
+            return f"'{object.name}' was not resampled"
+        return edited_reason(splats(object))
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Exchange them."""

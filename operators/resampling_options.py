@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, cast
 import bpy
 
 from ..core.progress import Progress
+from ..gaussianimate_addon.attributes import splats
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.resampling.request import Choice, request_steps
 from ..gaussianimate_addon.resampling.settings import DESCRIPTIONS, MODES
 from ..gaussianimate_addon.resampling.task import Answer, Mode, Request, solve
+from ..gaussianimate_addon.resampling.whole import edited_reason
 from ..gaussianimate_addon.subject import active_armature, active_splats, find_object, linked_reason
 
 
@@ -24,7 +26,8 @@ def unready_to_resample(context: bpy.types.Context) -> str | None:
         return "Select rigged Gaussian splats or their armature"
     if active_armature(context) is None:
         return f"'{object.name}' is not rigged; build a rig or bind it to an armature first"
-    return linked_reason(object, object.data) or missing_library("scipy", "Resampling")
+    reason = linked_reason(object, object.data) or edited_reason(splats(object))
+    return reason or missing_library("scipy", "Resampling")
 
 
 class ResamplingJob(JobOperator):

@@ -17,7 +17,7 @@ from .carry import carry_attributes
 from .digest import DIGEST, weights_digest
 from .start import START, start_digest, start_of, whole_skin, whole_start
 from .task import Answer
-from .whole import DEPTH, NOTES, ORIGIN, WHOLE, copy_of, followers, nearest_rows, whole_of
+from .whole import DEPTH, NOTES, ORIGIN, WHOLE, copy_of, edited_reason, followers, nearest_rows, whole_of
 
 SUFFIX = ".whole"
 
@@ -125,8 +125,15 @@ def _write_weights(data: bpy.types.PointCloud, skin: Skin, base: Skin | None) ->
 
 
 def _exchange(old: bpy.types.PointCloud, new: bpy.types.PointCloud) -> None:
-    """Let all objects that show one point cloud show another, under its name."""
+    """Let all objects that show one point cloud show another, under its name.
+
+    Raises
+    ------
+    RigError : one of them is being edited
+    """
     name, shown = old.name, followers(old)
+    if (reason := edited_reason(old)) is not None:
+        raise RigError(reason)
     try:
         for object in shown:
             object.data = new

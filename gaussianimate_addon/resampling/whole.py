@@ -71,6 +71,12 @@ def followers(data: bpy.types.PointCloud) -> list[bpy.types.Object]:
     ]
 
 
+def edited_reason(data: bpy.types.PointCloud) -> str | None:
+    """Return one sentence where an object that shows these splats is in Edit Mode: it gets no others then."""
+    edited = next((object for object in followers(data) if object.mode == "EDIT"), None)
+    return None if edited is None else f"'{edited.name}' is being edited; leave Edit Mode first"
+
+
 def transform_whole(object: bpy.types.Object, matrix: NDArray[np.float64]) -> GaussianCloud | None:
     """After resampled splats were moved by ``matrix`` (4, 4): let the whole ones follow.
 

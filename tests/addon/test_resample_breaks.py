@@ -10,7 +10,9 @@ from resampling import bent_bar, large, ops, values, whole
 from rigs import make_cloud
 from test_panels import draw, said
 
+from gaussianimate.core.errors import RigError
 from gaussianimate.gaussianimate_addon.armature import edit_mode
+from gaussianimate.gaussianimate_addon.resampling.exchange import restore_whole
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS
 
@@ -154,3 +156,31 @@ def test_faint_splats_cannot_be_split(empty_scene, capfd):
     colours.foreach_set("vector", np.full(4 * len(colours), 0.01, np.float32))
     ops.resample(mode="UNIFORM")
     assert "None of 200 splats can be split" in capfd.readouterr().out and whole(object) is None
+
+
+def test_splats_that_are_edited_are_left_alone(empty_scene):
+    """Blender gives no other data to an object in Edit Mode, and says nothing of it."""
+    object, armature = posed_scan(empty_scene, False)
+    other = object.copy()
+    bpy.context.scene.collection.objects.link(other)
+    ops.resample(epsilon=EPSILON)
+    data, count, names = object.data, len(object.data.points), [p.name for p in bpy.data.pointclouds]
+    select(other)
+    bpy.ops.object.mode_set(mode="EDIT")
+    try:
+        for active in (other, object):
+            bpy.context.view_layer.objects.active = active
+            for operator in (ops.resample, ops.show_bent, ops.restore_splats):
+                with pytest.raises(RuntimeError, match="'bar.001' is being edited; leave Edit Mode first"):
+                    operator()
+        with pytest.raises(RigError, match="'bar.001' is being edited"):  # entered while a job ran
+            restore_whole(object)
+        bpy.context.view_layer.objects.active = other
+        with pytest.raises(RuntimeError, match="'bar.001' is being edited; leave Edit Mode first"):
+            ops.bind(armature=armature.name, method="EMPTY")
+    finally:
+        bpy.context.view_layer.objects.active = other
+        bpy.ops.object.mode_set(mode="OBJECT")
+    assert object.data == data == other.data and len(data.points) == count
+    assert [p.name for p in bpy.data.pointclouds] == names
+    assert ops.restore_splats() == {"FINISHED"} and len(object.data.points) == 300
