@@ -56,9 +56,9 @@ def bind_is_stale(object: bpy.types.Object) -> str | None:
         return f"The deformer of '{object.name}' was changed; build the rig again, or bind it again"
     armature = get_input(modifier, "Armature")
     if armature is None or armature.type != "ARMATURE":
-        return f"The armature of '{object.name}' is gone; build the rig again"
+        return f"The armature of '{object.name}' is gone; build the rig again, or bind to another"
     if len(indexed_bones(armature, SKIN_BONE)) != len(bone_names(modifier.node_group)):
-        return f"Skin bones of '{armature.name}' were added or removed; build the rig again"
+        return f"Skin bones of '{armature.name}' were added or removed; build the rig again, or bind again"
     if bone_names(modifier.node_group) != [bone.name for bone in indexed_bones(armature, SKIN_BONE)]:
         return f"Skin bones of '{armature.name}' were renamed; repair '{object.name}' to follow them again"
     if not _bones_hold(object, armature):
@@ -138,7 +138,8 @@ def _follow_bones(object: bpy.types.Object, armature: bpy.types.Object, group: b
     applied = fit_similarity(before, after)
     if applied is None:
         raise RigError(
-            f"the bones of '{armature.name}' were edited or scaled unevenly; undo that, or rig anew"
+            f"the bones of '{armature.name}' were edited or scaled unevenly; undo that, rig anew, or bind "
+            "again with Present Weights"
         )
     set_bind(group, applied @ get_bind(group))
     scale = np.cbrt(np.linalg.det(applied[:3, :3]))

@@ -271,3 +271,17 @@ def test_weights_are_those_of_the_layers_after_a_bone_without_any_was_deleted(dr
     found = read_skin(object.data)
     update_weights(object)
     np.testing.assert_array_equal(dense(found, 2), dense(read_skin(object.data), 2))
+
+
+def test_edited_bones_say_what_keeps_the_weights(drawn, tmp_path):
+    object, armature = drawn
+    before = dense(read_skin(object.data), 3)
+    with edit_mode(bpy.context, armature):
+        armature.data.edit_bones["arm.L"].tail = (0.9, 0.2, 0.4)
+    select(object)
+    with pytest.raises(RuntimeError, match="undo that, rig anew, or bind again with Present Weights"):
+        ops.rebind()
+    select(armature, object)
+    assert ops.bind(armature=armature.name, method="CAPTURE") == {"FINISHED"}
+    np.testing.assert_allclose(dense(read_skin(object.data), 3), before, atol=1e-6)
+    assert ops.bake_ply(filepath=str(tmp_path / "x.ply")) == {"FINISHED"}
