@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,14 @@ class ResampleOptions:
         """Raise `RigError` where an option is out of range."""
         if self.epsilon is not None and not self.epsilon > 0:
             raise RigError(f"Epsilon is {self.epsilon:g}, but an error must be above 0 metres.")
+        for name, value, known in (
+            ("criterion", self.criterion, get_args(CriterionName)),
+            ("lookup", self.lookup, get_args(LookupMode)),
+        ):
+            if value not in known:
+                raise RigError(f"There is no {name} '{value}'; use one of {', '.join(known)}.")
+        if not (self.min_size >= 0 and self.min_opacity >= 0):
+            raise RigError("The smallest size and opacity that are split must be 0 or more.")
         if not 0 < self.unit < float("inf"):
             raise RigError(
                 f"A metre cannot be {self.unit:g} long in the cloud's space; use a length above 0."
@@ -171,6 +180,7 @@ def resample(
     options = options or ResampleOptions()
     options.check()
     _check_fit(cloud, skin)
+    _check_poses(transforms)
     unit = radius(cloud.positions) if options.relative else options.unit
     steps = [epsilon * unit for epsilon in (SEARCH if options.epsilon is None else (options.epsilon,))]
     loop = _Loop(
@@ -323,6 +333,14 @@ def _result(state: _State, source: GaussianCloud, epsilon: float | None, left: i
         left,
         state.passes,
     )
+
+
+def _check_poses(transforms: Floats) -> None:
+    shape = np.shape(transforms)
+    if len(shape) not in (3, 4) or shape[-2:] != (3, 4):
+        raise RigError(f"Poses are (3, 4) matrices of bones, or frames of them; these are {shape}")
+    if not np.isfinite(transforms).all():
+        raise RigError("A pose holds values that are not finite; mend it, or leave its frame out")
 
 
 def _check_fit(cloud: GaussianCloud, skin: Skin) -> None:

@@ -32,7 +32,8 @@ def weight_gradients(
 
     Parameters
     ----------
-    positions : (N, 3) rest positions, metres; points in one place count once among the neighbours
+    positions : (N, 3) rest positions, metres; points in one place count once among the neighbours, those
+        that are nowhere (not finite) not at all
     indices : (N, K) bones
     weights : (N, K) rows sum to 1
     neighbours : number of nearest points used
@@ -41,20 +42,21 @@ def weight_gradients(
 
     Returns
     -------
-    (N, K, 3) in the dtype of ``weights``, 1/m; 0 where fewer than two places exist
+    (N, K, 3) in the dtype of ``weights``, 1/m; 0 where fewer than two places exist, and of points nowhere
     """
     from scipy.spatial import KDTree
 
     positions, weights = np.asarray(positions, dtype=np.float64), np.asarray(weights)
     gradients = np.zeros((*weights.shape, 3), dtype=weights.dtype)
-    places = np.unique(positions, axis=0, return_index=True)[1]
+    here = np.flatnonzero(np.isfinite(positions).all(axis=1))
+    places = here[np.unique(positions[here], axis=0, return_index=True)[1]]
     count = min(neighbours + 1, len(places))  # the point itself is among them
     if count < 2:
         return gradients
     tree = KDTree(positions[places])
-    for start in range(0, len(positions), chunk):
-        progress("Weight gradients", start / len(positions))
-        rows = slice(start, start + chunk)
+    for start in range(0, len(here), chunk):
+        progress("Weight gradients", start / len(here))
+        rows = here[start : start + chunk]
         distances, nearest = tree.query(positions[rows], k=count)
         nearest = places[nearest]
         values = _values_at(indices[rows], indices[nearest], weights[nearest])

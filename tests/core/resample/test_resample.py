@@ -263,6 +263,19 @@ def test_mistakes_are_said_in_a_sentence(bent):
         resample(cloud, skin.take(np.arange(5)), pose)
     with pytest.raises(RigError, match="bone"):
         resample(cloud, skin, pose[:1])
+    for name in ("criterion", "lookup"):
+        with pytest.raises(RigError, match=f"There is no {name} 'magic'; use one of"):
+            resample(cloud, skin, pose, ResampleOptions(**{name: "magic"}))
+    for name in ("min_size", "min_opacity"):
+        with pytest.raises(RigError, match="must be 0 or more"):
+            resample(cloud, skin, pose, ResampleOptions(**{name: np.nan}))
+    for wrong in (pose[0], np.zeros((3, 4, 4)), np.zeros(12)):
+        with pytest.raises(RigError, match="matrices of bones"):
+            resample(cloud, skin, wrong)
+    broken = pose.copy()
+    broken[1, 2, 3] = np.nan
+    with pytest.raises(RigError, match="not finite"):
+        resample(cloud, skin, broken)
 
     def cancel(stage, fraction):
         raise Cancelled("no")

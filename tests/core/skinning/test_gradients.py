@@ -70,6 +70,20 @@ def test_lines_duplicates_and_tiny_clouds(rng):
     assert weight_gradients(p[:0], *linear_weights(p[:0], slope)).shape == (0, 2, 3)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_points_that_are_nowhere_are_no_neighbours(rng, value):
+    p = rng.random((600, 3))
+    indices, weights = linear_weights(p, np.array([0.2, -0.1, 0.15]))
+    lost = np.zeros(600, bool)
+    lost[[0, 5, 599]] = True
+    broken = np.where(lost[:, None], [0.5, value, 0.5], p)
+    g = weight_gradients(broken, indices, weights, chunk=100)
+    assert not g[lost].any()
+    expected = weight_gradients(p[~lost], indices[~lost], weights[~lost])
+    np.testing.assert_array_equal(g[~lost], expected)
+    assert not weight_gradients(np.full_like(p, value), indices, weights).any()
+
+
 def test_units_scale_the_gradients(rng):
     p, slope = rng.random((500, 3)), np.array([0.2, -0.1, 0.15])
     indices, weights = linear_weights(p, slope)
