@@ -17,7 +17,14 @@ from ..modifiers import DISPLAY, remove_modifier
 from ..rig_object import own_splats, show_playback
 from ..skin_attributes import BASE, SKIN, influence_count, read_skin, remove_skin, write_skin
 from .layers import LAYERS, padded, restart_layers, restore_text
-from .numbering import bone_numbers, follow_numbers, planned_bones, restore_numbers, write_numbers
+from .numbering import (
+    bone_numbers,
+    follow_numbers,
+    planned_bones,
+    release_others,
+    restore_numbers,
+    write_numbers,
+)
 
 
 def bind_splats(
@@ -36,7 +43,7 @@ def bind_splats(
     ------
     RigError : the splats are not those the weights were made for, or as `add_deformer`; all is as before then
     """
-    names = [bone.name for bone in planned_bones(armature)]
+    names, fresh = [bone.name for bone in planned_bones(armature)], not bone_numbers(armature)
     if len(skin) != len(splats(object).points):
         raise RigError(f"The splats of '{object.name}' changed meanwhile; bind again")
     with weights_kept(object, armature):
@@ -45,6 +52,8 @@ def bind_splats(
         notes = restart_layers(object, names)
         write_numbers(armature, names)
         add_deformer(object, armature)
+    if fresh:
+        release_others(armature, object)
     follow_numbers(armature)  # others that it carries
     if is_capture_object(object):
         show_playback(object, False)

@@ -150,6 +150,18 @@ def follow_bones(armature: bpy.types.Object) -> bool:
     return bool(stale)
 
 
+def release_others(armature: bpy.types.Object, but: bpy.types.Object) -> None:
+    """After bones that were all made anew were numbered for one object: let the splats of others go.
+
+    Their weights and layers are of bones that are gone, whose numbers the new ones have now.
+    """
+    names, done = [bone.name for bone in indexed_bones(armature, SKIN_BONE)], {splat_uid(but)}
+    for object in bound_objects(armature):
+        if object != but:
+            renew(object, armature, {}, names, weights=splat_uid(object) not in done)
+            done.add(splat_uid(object))
+
+
 def _in_order(data: bpy.types.Armature, objects: Sequence[bpy.types.Object]) -> list[bpy.types.Bone]:
     """Return the bones that have numbers, without copies."""
     kept = _numbered(data, _longest([bone_names(_group(object)) for object in objects]))

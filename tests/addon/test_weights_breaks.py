@@ -254,6 +254,20 @@ def test_bones_of_other_names_take_nothing_over(drawn):
     assert dense(read_skin(object.data), 3)[:, 0].any() and bind_is_stale(object) is None
 
 
+def test_bones_of_other_names_that_are_bound_take_nothing_over_from_others(drawn):
+    object, armature = drawn
+    other = add_splats(bpy.context.scene, name="other")
+    select(armature, other)
+    ops.bind(armature=armature.name, method="HEAT")
+    make_again(armature, {"hip": "one", "arm.L": "two", "arm.R": "three"})
+    select(armature, object)
+    assert ops.bind(armature=armature.name, method="HEAT") == {"FINISHED"}
+    assert dense(read_skin(object.data), 3).any() and not dense(read_skin(other.data), 3).any()
+    for each in (object, other):
+        assert bone_names(deformer(each).node_group) == ["one", "two", "three"]
+        assert bind_is_stale(each) is None and read_layers(each).bones == ("one", "two", "three")
+
+
 def test_other_bone_data_can_be_bound(drawn):
     object, armature = drawn
     armature.data = add_armature(bpy.context.scene, name="other").data
