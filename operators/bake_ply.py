@@ -112,10 +112,10 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
         given = self.properties.is_property_set
         start = self.frame_start if given("frame_start") else scene.frame_current
         end = self.frame_end if given("frame_end") else start
-        paths = targets(absolute(self.filepath), object.name, start, end)
-        keep_source(object_notes(object).source_folder, paths)
         if self.resample:
             check_resampling(object)
+        paths = targets(absolute(self.filepath), object.name, start, end)
+        keep_source(object_notes(object).source_folder, paths)
         if deformer(object) is None:
             return write_frames(bake_sequence(context, object, start, end, self.space), paths)
         return self._read(context, object, paths)

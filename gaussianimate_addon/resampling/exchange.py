@@ -9,6 +9,7 @@ from ...core.errors import RigError
 from ...core.skinning.skin import Skin
 from ..attributes import has_attribute, read_attribute, splats, write_attribute
 from ..bind import POINTS, remember_points
+from ..capture_frames import COUNT
 from ..point_cloud import BASE as COLOUR
 from ..skin_attributes import BASE, SKIN, influence_count, remove_skin, write_skin
 from ..weights.layer_list import fill_list
@@ -59,12 +60,17 @@ def restore_whole(object: bpy.types.Object) -> None:
 
     Raises
     ------
-    RigError : the object was not resampled
+    RigError : the object was not resampled, is being edited, or has splats that were added since
     """
     data = splats(object)
     whole = whole_of(data)
     if whole is None:
         raise RigError(f"'{object.name}' was not resampled; its splats are whole")
+    if len(data.points) > int(object.get(COUNT, len(data.points))):
+        raise RigError(
+            f"'{object.name}' has splats that were added after it was resampled, which would be lost; undo "
+            "that, or delete them first"
+        )
     skin = base = None
     if influence_count(data):
         stack, start = stored_stack(data), whole_start(data)

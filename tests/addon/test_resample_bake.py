@@ -90,5 +90,5 @@ def test_the_budget_counts(bar, tmp_path):
 def test_what_nothing_poses_is_refused(empty_scene, tmp_path):
     add_splats(empty_scene)
     with pytest.raises(RuntimeError, match="'bar' is not rigged, so no pose bends its splats"):
-        ops.bake_ply(filepath=str(tmp_path / "x.ply"), resample=True)
+        ops.bake_ply(filepath=str(tmp_path / "new folder" / "x.ply"), resample=True)
     assert not list(tmp_path.iterdir())

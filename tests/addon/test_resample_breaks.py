@@ -184,3 +184,17 @@ def test_splats_that_are_edited_are_left_alone(empty_scene):
     assert object.data == data == other.data and len(data.points) == count
     assert [p.name for p in bpy.data.pointclouds] == names
     assert ops.restore_splats() == {"FINISHED"} and len(object.data.points) == 300
+
+
+def test_splats_that_were_joined_afterwards_are_not_lost(empty_scene):
+    object, _ = posed_scan(empty_scene, False)
+    ops.resample(epsilon=EPSILON)
+    other, count = copied(object), len(object.data.points)
+    select(other, object)
+    bpy.ops.object.join()
+    assert len(object.data.points) == 2 * count
+    with pytest.raises(RuntimeError, match="'bar' has splats that were added after it was resampled"):
+        ops.restore_splats()
+    assert len(object.data.points) == 2 * count
+    object.data.resize(count - 3)
+    assert ops.restore_splats() == {"FINISHED"} and len(object.data.points) == 300
