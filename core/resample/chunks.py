@@ -6,9 +6,30 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..progress import Progress, no_progress
 
 MOST_THREADS = 8
+CELLS = 64  # along each side of a cloud
+
+
+def together(positions: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Return an order (N,) in which positions (N, 3) that follow each other are near to each other.
+
+    Along the Z-order curve of cells: a chunk of splats lies in few layers of a stack.
+    """
+    low = np.nanmin(positions, axis=0, initial=np.inf, where=np.isfinite(positions))
+    size = np.nanmax(positions, axis=0, initial=-np.inf, where=np.isfinite(positions)) - low
+    with np.errstate(all="ignore"):
+        cells = np.nan_to_num((positions - low) / size.max(initial=0) * CELLS, nan=0, posinf=0, neginf=0)
+    cells = np.clip(cells, 0, CELLS - 1).astype(np.uint32)
+    code = np.zeros(len(positions), np.uint32)
+    for bit in range(CELLS.bit_length() - 1):
+        for axis in range(3):
+            code |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
+    return np.argsort(code, kind="stable")
 
 
 def each_chunk(

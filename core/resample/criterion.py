@@ -19,7 +19,7 @@ from ..progress import Progress, no_progress
 from ..rotations import quaternion_to_matrix
 from ..skinning.skin import Skin
 from .blended_motion import Bones, LocalMotion, quadratic_forms
-from .chunks import each_chunk
+from .chunks import each_chunk, together
 from .quantiles import CHI2, bound, eigenvalues, estimate, spread
 from .sampled_error import probed_quantiles, sampled_quantiles
 from .surroundings import Surroundings
@@ -160,13 +160,15 @@ class _Judge:
         if isinstance(self.field, StoredField):
             self.field.hessians(self.rows, progress)
         keep = len(poses) > 1 and self.criterion != "paper"
+        order = together(self.cloud.positions)
 
-        def work(rows: slice) -> None:
+        def work(part: slice) -> None:
+            rows = order[part]
             positions = self.cloud.positions[rows].astype(np.float64)
             around = Surroundings(positions, self._axes(rows), self.rows[rows], self.field, keep)
             with np.errstate(all="ignore"):
                 for bones in poses:
-                    errors = np.nan_to_num(self._at_points(around, bones, rows.start), nan=0, posinf=0)
+                    errors = np.nan_to_num(self._at_points(around, bones, part.start), nan=0, posinf=0)
                     sizes = self._sizes(bones, rows) if overshoots else None
                     self.note(worst, rows, errors.astype(np.float32), sizes)
 
@@ -180,13 +182,17 @@ class _Judge:
         return sampled_quantiles(around, bones, 512, np.random.default_rng((self.seed, start)))
 
     def note(
-        self, worst: Errors, rows: slice, errors: NDArray[np.float32], sizes: NDArray[np.floating] | None
+        self,
+        worst: Errors,
+        rows: slice | Ints,
+        errors: NDArray[np.float32],
+        sizes: NDArray[np.floating] | None,
     ) -> None:
         """Let the worst of some splats follow the errors in one pose; with sizes, what sticks out too."""
-        np.maximum(worst.quantiles[rows], errors, out=worst.quantiles[rows])
+        worst.quantiles[rows] = np.maximum(worst.quantiles[rows], errors)
         if sizes is not None:
             reach = np.nan_to_num(errors / np.where(errors > self.threshold, sizes, np.inf))
-            np.maximum(worst.overshoots[rows], reach, out=worst.overshoots[rows])
+            worst.overshoots[rows] = np.maximum(worst.overshoots[rows], reach)
 
     def sizes(self, bones: Bones) -> F64:
         """Return the largest standard deviation of each posed splat, (N,)."""
@@ -198,7 +204,7 @@ class _Judge:
         each_chunk(work, len(found), CHUNK)
         return found
 
-    def _sizes(self, bones: Bones, rows: slice) -> F64:
+    def _sizes(self, bones: Bones, rows: slice | Ints) -> F64:
         axes, weights, gradients = self._axes(rows), self.skin.weights[rows], self.skin.gradients[rows]
         posed = axes + self._motion(bones, rows).jacobians(weights, gradients) @ axes
         return np.sqrt(np.maximum(eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0], 0))

@@ -10,10 +10,10 @@ from threading import Lock
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .band import FULL, NONE, PARTLY, Band
+from .band import FULL, NONE, PARTLY, SLACK, Band
 from .compose import Selected, compose
 from .layer import LayerStack, SelectionLayer
-from .memory import Seen
+from .memory import Box, Seen
 from .viewpoint import Projected
 
 Floats = NDArray[np.floating]
@@ -36,6 +36,14 @@ class LayerField:
             if self._band is None:
                 self._band = Band(self.layer.shape, self.layer.feather)
         return self._band
+
+    def touches(self, box: Box | None) -> bool:
+        """Return whether the layer may select something in a box of its view."""
+        bounds, grown = self.layer.shape.bounds, self.layer.feather.none + SLACK
+        if bounds is None or box is None:
+            return False
+        apart = (bounds[0] - box[2], bounds[1] - box[3], box[0] - bounds[2], box[1] - bounds[3])
+        return max(apart) <= grown
 
     def select(self, points: Floats, at: Projected, gradients: bool) -> Selected:
         """Evaluate at points (N, 3) seen in the layer's view, in the floating type of ``at``."""
@@ -134,6 +142,12 @@ class StackField:
         """Change the weights (N,) and gradients (3, N) of one bone in place."""
         for number, field in enumerate(self.fields[bone]):
             layer = field.layer
+            if not field.touches(seen.box(layer.viewpoint)):
+                if layer.operation in ("replace", "multiply"):
+                    weights[:] = 0
+                    if gradients is not None:
+                        gradients[:] = 0
+                continue
             selected = None if gradients is None else seen.recall(layer)
             if selected is None:
                 selected = field.select(seen.points, seen.at(layer.viewpoint), gradients is not None)

@@ -16,6 +16,7 @@ from .compose import Selected
 from .layer import SelectionLayer
 from .viewpoint import Floats, Projected, Viewpoint
 
+Box = tuple[float, float, float, float]  # least x, y and largest x, y, pixels
 MOST_BYTES = 256 << 20
 
 
@@ -83,12 +84,23 @@ class Seen:
     def __init__(self, points: Floats, dtype: Any, memory: Memory | None = None, start: int = 0) -> None:
         self.points, self.dtype, self.memory, self.start = points, dtype, memory, start
         self._views: dict[Viewpoint, Projected] = {}
+        self._boxes: dict[Viewpoint, Box | None] = {}
 
     def at(self, view: Viewpoint) -> Projected:
         """Return the points in a view."""
         if view not in self._views:
             self._views[view] = view.project(self.points, self.dtype)
         return self._views[view]
+
+    def box(self, view: Viewpoint) -> Box | None:
+        """Return the box of the points in a view; None where none are seen."""
+        if view not in self._boxes:
+            at = self.at(view)
+            x, y = (at.x, at.y) if at.seen.all() else (at.x[at.seen], at.y[at.seen])
+            self._boxes[view] = (
+                (float(x.min()), float(y.min()), float(x.max()), float(y.max())) if len(x) else None
+            )
+        return self._boxes[view]
 
     def recall(self, layer: SelectionLayer) -> Selected | None:
         """Return what is known of a layer's selection with its gradients."""

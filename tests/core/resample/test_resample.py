@@ -5,6 +5,7 @@ import pytest
 
 from gaussianimate.core.cloud import GaussianCloud
 from gaussianimate.core.errors import Cancelled, RigError
+from gaussianimate.core.resample.chunks import together
 from gaussianimate.core.resample.criterion import affine_errors
 from gaussianimate.core.resample.dictionary import load_dictionary
 from gaussianimate.core.resample.resample import ResampleOptions, radius, resample, split_all
@@ -180,6 +181,17 @@ def test_the_budget_goes_to_the_worst(bent):
     may = cloud.opacities >= 0.05
     kept = np.setdiff1d(np.flatnonzero(may), split)
     assert errors[split].min() >= errors[kept].max()
+
+
+def test_chunks_hold_splats_that_are_near_to_each_other(rng):
+    points = rng.uniform(-1, 3, (4096, 3)).astype(np.float32)
+    points[5], points[700] = np.nan, np.inf
+    order = together(points)
+    assert (np.sort(order) == np.arange(4096)).all()
+    kept = points[order[~np.isin(order, (5, 700))]].astype(float)
+    sizes = [np.ptp(kept[start : start + 64], axis=0).max() for start in range(0, len(kept), 64)]
+    assert np.median(sizes) < 2.1  # a 64th of the volume is a cube of 1, and lies across few of these
+    assert (together(np.full((3, 3), np.nan)) == np.arange(3)).all() and not len(together(np.zeros((0, 3))))
 
 
 def test_poses_at_rest_and_rigid_ones_split_nothing(rng, make, bent):

@@ -187,6 +187,25 @@ def test_threads_and_chunks_do_not_matter(rng, gestures):
         np.testing.assert_allclose(a[50_000:50_100], c, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("operation", ["replace", "add", "subtract", "multiply", "mix"])
+def test_points_a_layer_does_not_come_near_are_as_others(rng, viewpoint, operation):
+    """A few points at once, for each of which no layer, one or both come near, or that are not seen."""
+    layers = [
+        SelectionLayer("a", viewpoint, Ellipse(at, (90, 70)), Feather(20, align="outside"), 0.7, kind)
+        for at, kind in (((340, 300), "add"), ((460, 300), operation))
+    ]
+    stack, points = LayerStack(("a",), layers), rng.normal(size=(20_000, 3)) * [0.8, 0.8, 6]
+    at = viewpoint.project(points)
+    side = np.where(at.seen, np.clip(np.where(at.seen, at.x, 0) // 100, -1, 9), 10)
+    weights, gradients = evaluate_stack(stack, points)
+    for part in np.unique(side):
+        rows = np.flatnonzero(side == part)
+        some, slopes = evaluate_stack(stack, points[rows])
+        np.testing.assert_allclose(some, weights[rows], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(slopes, gradients[rows], rtol=1e-9, atol=1e-9)
+    assert (weights > 0).mean() > 0.001
+
+
 # -- mirror ------------------------------------------------------------------------------------------
 
 
