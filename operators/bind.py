@@ -6,9 +6,11 @@ import bpy
 
 from ..core.errors import GaussiAnimateError
 from ..gaussianimate_addon.apply_transform import apply_transform
-from ..gaussianimate_addon.deformer import bind_is_stale, rebind
+from ..gaussianimate_addon.deformer import bind_is_stale, deformer_armature, rebind
 from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.subject import active_splats, linked_reason
+from ..gaussianimate_addon.weights.layers import has_layers
+from ..gaussianimate_addon.weights.numbering import follow_bones
 
 
 class GAUSSIANIMATE_OT_apply_transform(Reasoned, bpy.types.Operator):
@@ -49,7 +51,15 @@ class GAUSSIANIMATE_OT_rebind(Reasoned, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Rebind."""
-        return _reported(self, rebind, context)
+        return _reported(self, _rebind, context)
+
+
+def _rebind(object: bpy.types.Object) -> None:
+    """Let layers follow bones that were edited without this extension, and rebind."""
+    armature = deformer_armature(object)
+    if armature is not None and has_layers(object):
+        follow_bones(armature)
+    rebind(object)
 
 
 def _reported(operator: bpy.types.Operator, change, context: bpy.types.Context) -> set[str]:

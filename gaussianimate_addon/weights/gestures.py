@@ -25,7 +25,7 @@ from .followers import renew_deformer
 from .gesture_path import FEWEST
 from .layer_list import choose_line
 from .layers import has_layers, read_layers, restart_layers, write_layers
-from .numbering import bound_objects, number_bones
+from .numbering import bound_objects, follow_numbers, number_bones
 
 F64 = NDArray[np.float64]
 SHAPES = ("RECTANGLE", "ELLIPSE", "LASSO", "STROKE")
@@ -169,6 +169,7 @@ def layer_bone(object: bpy.types.Object, name: str) -> str:
     armature = deformer_armature(object)
     if armature is None or armature.type != "ARMATURE":
         raise SelectionError(f"'{object.name}' is bound to no armature yet; bind it to one first")
+    follow_numbers(armature)  # bones may have been edited while nothing followed them
     data = cast(bpy.types.Armature, armature.data)
     active = data.bones.active
     name = name or (active.name if active is not None else "")

@@ -32,8 +32,9 @@ def _after_undo(*_: Any) -> None:
 
 @persistent
 def _after_load(*_: Any) -> None:
-    """The splats of the file before need no room any more."""
+    """Splats of the file before need no room any more; this one's bones may have been edited elsewhere."""
     MEMORY.clear()
+    _follow(None)
 
 
 def _follow(edited: set[int] | None) -> None:

@@ -5,12 +5,14 @@ Getters and setters are functions: Blender evaluates annotations where it finds 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import bpy
 
-from ...core.errors import SelectionError
+from ...core.errors import GaussiAnimateError, SelectionError
 from ...core.selection.layer import SelectionLayer
 from .layer_depth import layer_depth, let_through, with_depth
 from .layers import has_layers, read_layers, write_layers
@@ -36,21 +38,32 @@ def _read(line: Any) -> SelectionLayer | None:
     return layers[line.index] if 0 <= line.index < len(layers) else None
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """Print what is wrong with a value of a script: Blender lets no setter raise."""
+    try:
+        yield
+    except GaussiAnimateError as error:
+        print(f"GaussiAnimate: {error}")
+
+
 def _write(line: Any, **values: Any) -> None:
     object = object_of(line.id_data)
     layer = _read(line)
     if object is None or layer is None:
         return
-    stack = read_layers(object)
-    changed = stack.changed(line.index, **values)
-    if changed != stack:
-        write_layers(object, changed, evaluate=set(values) != {"name"})
+    with _told():
+        stack = read_layers(object)
+        changed = stack.changed(line.index, **values)
+        if changed != stack:
+            write_layers(object, changed, evaluate=set(values) != {"name"})
 
 
 def _feather(line: Any, **values: Any) -> None:
     layer = _read(line)
     if layer is not None:
-        _write(line, feather=replace(layer.feather, **values))
+        with _told():
+            _write(line, feather=replace(layer.feather, **values))
 
 
 def get_title(line: Any) -> str:
@@ -128,7 +141,8 @@ def set_through(line: Any, value: bool) -> None:
     """Set whether it selects through everything."""
     object, layer = object_of(line.id_data), _read(line)
     if object is not None and layer is not None:
-        _write(line, front=let_through(object, layer, value).front)
+        with _told():
+            _write(line, front=let_through(object, layer, value).front)
 
 
 def get_depth(line: Any) -> float:
@@ -141,7 +155,8 @@ def set_depth(line: Any, value: float) -> None:
     """Set how far behind the surface it reaches."""
     layer = _read(line)
     if layer is not None:
-        _write(line, front=with_depth(layer.front, value))
+        with _told():
+            _write(line, front=with_depth(layer.front, value))
 
 
 def layer_title(layer: SelectionLayer | None) -> str:

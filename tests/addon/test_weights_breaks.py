@@ -19,6 +19,8 @@ from gaussianimate.gaussianimate_addon.deformer import deformer, deformer_armatu
 from gaussianimate.gaussianimate_addon.modifiers import DEFORM, find_modifier, set_input
 from gaussianimate.gaussianimate_addon.properties import object_notes
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
+from gaussianimate.gaussianimate_addon.weights import handlers
+from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers, update_weights
 
 ops = bpy.ops.gaussianimate
@@ -299,3 +301,42 @@ def test_edited_bones_say_what_keeps_the_weights(drawn, tmp_path):
     assert ops.bind(armature=armature.name, method="CAPTURE") == {"FINISHED"}
     np.testing.assert_allclose(dense(read_skin(object.data), 3), before, atol=1e-6)
     assert ops.bake_ply(filepath=str(tmp_path / "x.ply")) == {"FINISHED"}
+
+
+@pytest.mark.parametrize("again", ["open", "draw", "rebind"])
+def test_bones_renamed_without_the_extension_are_followed(drawn, tmp_path, monkeypatch, again):
+    object, armature = drawn
+    before = dense(read_skin(object.data), 3)
+    with monkeypatch.context() as without:
+        without.setattr(handlers, "_follow", lambda edited: None)
+        armature.data.bones["hip"].name = "pelvis"
+        bpy.context.view_layer.update()
+    assert read_layers(object).bones[0] == "hip" and "were renamed" in bind_is_stale(object)
+    if again == "open":
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "file.blend"))
+        bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "file.blend"))
+        object = bpy.data.objects["bar"]
+    elif again == "rebind":
+        assert ops.rebind() == {"FINISHED"}
+    else:
+        assert add("[[0, 0], [9, 9]]", bone="pelvis", strength=0.0) == {"FINISHED"}
+    assert bind_is_stale(object) is None
+    assert read_layers(object).bones[0] == read_layers(object).layers[0].bone == "pelvis"
+    np.testing.assert_array_equal(dense(read_skin(object.data), 3), before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("strength", 7, "The strength of a selection lies between 0 and 1"),
+        ("smoothness", float("nan"), "The smoothness of a selection is a width of at least 0"),
+        ("depth", float("nan"), "The thickness and falloff of a selection in depth"),
+    ],
+)
+def test_wrong_numbers_of_scripts_are_one_sentence(drawn, capfd, name, value, message):
+    object, _ = drawn
+    add("[[300, 200], [400, 400]]", through=False)
+    before = object.data[LAYERS]
+    setattr(layer_list(object).lines[1], name, value)
+    said = "".join(capfd.readouterr())
+    assert message in said and "Traceback" not in said and object.data[LAYERS] == before
