@@ -1,7 +1,7 @@
 """Makes docs/images/weights_window.png: a gesture being drawn in a Blender window.
 
 .venv/bin/python examples/static_scan.py                    (leaves the scan)
-SCRIPTS=docs/weights_window.py tests/gui/run.sh COMMAND_THAT_STARTS_BLENDER 
+SCRIPTS=docs/weights_window.py tests/gui/run.sh COMMAND_THAT_STARTS_BLENDER
 (The picture is left in build/gui, and was scaled to 1200 x 675.)
 """
 
