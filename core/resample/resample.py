@@ -33,15 +33,16 @@ MOST = 2**31 - 1  # splats, whatever the budget: origins are int32
 class ResampleOptions:
     """What to split.
 
-    epsilon : largest error of a splat, metres (`criterion.py`); None tries 1, 0.1, 0.01 and 0.001 until
-        hardly anything sticks out
+    epsilon : largest error of a splat, metres (`criterion.py`); None tries 1, 0.1, 0.01 and 0.001 (and
+        further for clouds of less than 10 cm) until hardly anything sticks out
     relative : epsilon and min_size are relative to the radius of the cloud
     unit : length of a metre in the cloud's own space, where that is scaled
     criterion : how the error is found
     lookup : nearest entry of the dictionary, or between entries
     max_depth : a splat is split and its children again at most so often
     budget : the result has at most so many times the splats
-    min_size : splats whose largest standard deviation is below stay whole, metres
+    min_size : splats whose largest standard deviation is below stay whole, metres; tenths of it for clouds of
+        less than 10 cm
     min_opacity : fainter splats stay whole
     """
 
@@ -182,14 +183,16 @@ def resample(
     _check_fit(cloud, skin)
     _check_poses(transforms)
     unit = radius(cloud.positions) if options.relative else options.unit
-    steps = [epsilon * unit for epsilon in (SEARCH if options.epsilon is None else (options.epsilon,))]
+    finer = 0 if options.relative else finer_steps(radius(cloud.positions) / unit)
+    search = (*SEARCH, *(SEARCH[-1] * 0.1 ** (k + 1) for k in range(finer)))
+    steps = [epsilon * unit for epsilon in (search if options.epsilon is None else (options.epsilon,))]
     loop = _Loop(
         transforms,
         options,
         StoredField(cloud.positions, skin) if field is None else field,
         dictionary or load_dictionary(),
         steps[-1],
-        unit * options.min_size,
+        unit * options.min_size * 0.1**finer,
         int(min(MOST, options.budget * len(cloud))),
         progress,
     )
@@ -204,6 +207,11 @@ def resample(
             break
     left = int((state.quantiles > reached).sum())
     return _result(state, cloud, reached if options.relative else reached / options.unit, left)
+
+
+def finer_steps(reach: float) -> int:
+    """Return how many powers of ten a cloud of that radius, metres, is smaller than 10 cm."""
+    return max(int(np.ceil(-np.log10(reach) - 1e-9)) - 1, 0)
 
 
 def radius(positions: Floats) -> float:

@@ -1,5 +1,7 @@
 """Splitting clouds, and the loop that does it until all follow."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from gaussianimate.core.errors import Cancelled, RigError
 from gaussianimate.core.resample.chunks import together
 from gaussianimate.core.resample.criterion import affine_errors
 from gaussianimate.core.resample.dictionary import load_dictionary
-from gaussianimate.core.resample.resample import ResampleOptions, radius, resample, split_all
+from gaussianimate.core.resample.resample import ResampleOptions, finer_steps, radius, resample, split_all
 from gaussianimate.core.resample.split import child_shapes, split_cloud
 from gaussianimate.core.rotations import quaternion_multiply, quaternion_to_matrix
 from gaussianimate.core.skinning.skin import Skin
@@ -212,6 +214,20 @@ def test_the_search_ends_with_the_first_epsilon_that_is_clean(bent):
     assert np.allclose(same.cloud.positions, found.cloud.positions)
     tight = resample(cloud, skin, pose, ResampleOptions(budget=1.2), field)
     assert tight.epsilon > found.epsilon and len(tight.cloud) <= 1.2 * len(cloud)
+
+
+def test_the_search_goes_on_for_small_clouds(bent):
+    """What is a thousand times smaller, in the same pose, is split alike."""
+    cloud, skin, field, pose = bent
+    tiny = replace(cloud, positions=cloud.positions / 1000, scales=cloud.scales / 1000)
+    small_skin = Skin(skin.indices, skin.weights, skin.gradients * 1000)
+    small_pose = pose.copy()
+    small_pose[:, :, 3] /= 1000
+    whole = resample(cloud, skin, pose, ResampleOptions(budget=50))
+    small = resample(tiny, small_skin, small_pose, ResampleOptions(budget=50))
+    assert small.epsilon == pytest.approx(whole.epsilon / 1000) and sum(small.passes) > 10
+    assert abs(len(whole.cloud) - len(small.cloud)) <= 8
+    assert [finer_steps(reach) for reach in (50, 0.9, 0.1, 0.05, 0.001)] == [0, 0, 0, 1, 2]
 
 
 def test_relative_epsilons_follow_the_size_of_the_cloud(bent):
