@@ -61,20 +61,40 @@ class Surroundings:
         """Return the weights at points of splats ``own``."""
         samples = normals.shape[-2]
         if not self.keep or normals.ndim == 3:
-            return self._asked(points, self.rows[own], samples)
+            return self._asked(points, np.arange(len(self.rows))[own], samples)
         kept = self._kept.setdefault(samples, _Kept(len(self.rows)))
         chosen = np.arange(len(self.rows))[own]
         new = np.flatnonzero(~kept.known[chosen])
         if len(new):
             fresh = points.reshape(len(chosen), samples, 3)[new].reshape(-1, 3)
-            kept.store(chosen[new], self._asked(fresh, self.rows[chosen[new]], samples))
+            kept.store(chosen[new], self._asked(fresh, chosen[new], samples))
         return kept.of(own)
 
-    def _asked(self, points: F64, rows: Ints, samples: int) -> Weights:
-        rows = np.repeat(rows, samples)
-        all_weights = getattr(self.field, "all_weights", None)  # the quicker way, where there is one
+    def _asked(self, points: F64, own: Ints, samples: int) -> Weights:
+        rows = np.repeat(self.rows[own], samples)
+        all_weights = getattr(self.field, "all_weights", None)
         found = self.field(points, rows)[:2] if all_weights is None else (all_weights(points, rows),)
-        return tuple(each.T.reshape(each.shape[1], -1, samples) for each in found)
+        parts = tuple(each.T.reshape(each.shape[1], -1, samples) for each in found)
+        if all_weights is not None:
+            self._cut(parts[0], own)
+        return parts
+
+    def _cut(self, weights: NDArray, own: Ints) -> None:
+        """Take out of weights (M + 1, R, S) about splats the bones that were cut off at their centres.
+
+        Which bones are cut off changes from splat to splat, with a jump that no splitting mends: it is no
+        error of the linear map.
+        """
+        indices, kept, _ = self.here
+        crowded = np.flatnonzero(kept[own, -1] > 0)
+        if not len(crowded):
+            return
+        own = own[crowded]
+        held = np.array(self.field.all_weights(self.positions[own], self.rows[own]).T > 0)  # pyright: ignore[reportAttributeAccessIssue]
+        held[indices[own].T + 1, np.arange(len(own))] = False
+        left = np.where(held[:, :, None], 0, weights[:, crowded])
+        total = left.sum(axis=0)
+        weights[:, crowded] = np.where(total > 0, left / np.where(total > 0, total, 1), weights[:, crowded])
 
 
 class _Kept:

@@ -19,8 +19,8 @@ Ints = NDArray[np.integer]
 class WeightField(Protocol):
     """Normalised weights and their gradients at any point, as a stack of selection layers has them.
 
-    Where it saves time, a field may also have ``all_weights(points, rows)``, the weights (P, M + 1) of the
-    static bone and of bones 0 to M - 1.
+    A field that cuts off all but K bones has ``all_weights(points, rows)`` too, the weights (P, M + 1) of the
+    static bone and of bones 0 to M - 1 before that.
     """
 
     def __call__(self, points: Floats, rows: Ints) -> tuple[Ints, Floats, Floats]:

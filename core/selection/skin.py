@@ -129,16 +129,16 @@ class SkinField:
         return slots.led_by(self.root, lack_and_own, slope), total + lack
 
     def all_weights(self, points: Floats, rows: NDArray[np.integer] | None = None) -> Floats:
-        """Return the weights alone, (N, M + 1): the static bone's, then all bones'; see `__call__`."""
+        """Return the weights alone, (N, M + 1), none cut off: the static bone's, then all bones'.
+
+        Those that `__call__` keeps jump where the strongest change places; these do not.
+        """
         points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
         weights = np.zeros((bones + 1, len(points))).T
         if self.base is not None:
             _Start(self, points, np.arange(len(points)) if rows is None else rows).add_all(weights[:, 1:])
         self.prepared.evaluate(points, weights[:, 1:], None)
         self._complete(weights)
-        crowded = np.flatnonzero(np.count_nonzero(weights, axis=1) > self.influences)
-        weakest = np.argsort(-weights[crowded], axis=1, kind="stable")[:, self.influences :]
-        weights[crowded[:, None], weakest] = 0
         weights /= weights.sum(axis=1)[:, None]
         return weights
 

@@ -5,10 +5,16 @@ import pytest
 
 from gaussianimate.core.cloud import GaussianCloud
 from gaussianimate.core.errors import Cancelled, RigError
+from gaussianimate.core.render.camera import Camera
 from gaussianimate.core.resample.criterion import affine_errors, worst_errors
 from gaussianimate.core.resample.sampled_error import even_normals
 from gaussianimate.core.resample.weight_fields import StoredField
 from gaussianimate.core.rotations import affine_multiply
+from gaussianimate.core.selection.feather import Feather
+from gaussianimate.core.selection.layer import LayerStack, SelectionLayer
+from gaussianimate.core.selection.shapes import Rectangle
+from gaussianimate.core.selection.skin import SkinField
+from gaussianimate.core.selection.viewpoint import Viewpoint
 from gaussianimate.core.skinning.skin import Skin
 
 EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1)
@@ -113,6 +119,26 @@ def test_an_edge_beside_the_centre_is_seen_where_the_splat_itself_knows_nothing(
     assert affine_errors(cloud, only_one, pose).max() == 0
     for known in (skin, only_one):
         assert abs(affine_errors(cloud, known, pose, hard_edge, threshold=0.01)[0] - 0.233) < 0.01
+
+
+def test_bones_that_take_turns_among_the_strongest_are_no_error(make):
+    """Layers give five bones a share; which of the last two is cut off changes at x = 0, with a jump."""
+    camera = Camera.orthographic((0, -4, 0), (0, 0, 0), (0, 0, 1), 2, 400, 400, 0.1, 100)
+    view = Viewpoint(camera.view, camera.projection, (0, 0, 400, 400))
+    names = [f"bone {k}" for k in range(5)]
+    everywhere, left, right = (Rectangle((x, 200), (200, 900)) for x in (200, 0, 400))
+    layers = [SelectionLayer(name, view, everywhere, Feather(0), 0.25) for name in names[:3]]
+    layers += [SelectionLayer(names[3], view, left, Feather(400, "linear"), 0.2)]
+    layers += [SelectionLayer(names[4], view, right, Feather(400, "linear"), 0.2)]
+    positions = np.stack([np.linspace(-0.01, 0.01, 21), np.zeros(21), np.zeros(21)], axis=1)
+    cloud = make.cloud(np.random.default_rng(0), 21)
+    cloud.positions[:], cloud.scales[:] = positions, 0.003
+    field = SkinField(LayerStack(tuple(names), layers))
+    skin = make.skin(field, cloud.positions)
+    bones = np.tile(np.eye(4)[:3], (5, 1, 1))
+    bones[4, 2, 3] = 1.0  # by a metre: the jump is of 10 cm
+    for criterion in ("hybrid", "sampled"):
+        assert affine_errors(cloud, skin, bones, field, criterion=criterion).max() < 1e-3
 
 
 def test_few_points_decide_as_many_where_all_is_clear(rng, make):

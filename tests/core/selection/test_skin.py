@@ -65,12 +65,13 @@ def test_gradients_sum_to_nothing(stack, points, influences):
 
 @pytest.mark.parametrize("completion", ["static", "none"])
 @pytest.mark.parametrize("influences", [2, 4, 10])
-def test_all_weights_are_those_of_the_influences(stack, points, influences, completion):
+def test_all_weights_are_those_of_the_influences_before_any_is_cut_off(stack, points, influences, completion):
     base = make_skin(points, np.zeros((len(points), 1), np.int32), np.linspace(0, 1, len(points))[:, None])
     for start, where in ((None, None), (base, points)):
         field = SkinField(stack, influences, start, where, completion)
         rows = np.arange(len(points))[::-1]
-        indices, weights, _ = field(points[::-1] + 0.01, rows)
+        whole = SkinField(stack, 10, start, where, completion)
+        indices, weights, _ = whole(points[::-1] + 0.01, rows)
         expected = np.zeros((len(points), 7))
         np.add.at(expected, (np.arange(len(points))[:, None], indices + 1), weights)
         np.testing.assert_allclose(field.all_weights(points[::-1] + 0.01, rows), expected, atol=1e-12)
