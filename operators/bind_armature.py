@@ -111,6 +111,8 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
         count = len(self._bones)
         summary = f"Bound to '{armature.name}', {count} deform bone{'s'[: count != 1]}"
         object_notes(object).rig_notes = "\n".join([summary, *notes])
+        for note in notes:
+            self.report({"INFO"}, note)
         self.report({"INFO"}, f"'{object.name}': {summary}")
 
     def _armature(self, context: bpy.types.Context) -> bpy.types.Object:

@@ -109,7 +109,8 @@ def make_skin(
     indices, weights, dw = merge_duplicates(indices, weights, dw)
     unweighted = weights.sum(axis=1) < 1e-6
     if (unweighted & ~broken).any():
-        notes.append(f"{(unweighted & ~broken).sum()} splats without weights stay with the root")
+        what = "stay at rest" if root == STATIC else "follow the root"
+        notes.append(f"{(unweighted & ~broken).sum():,} splats without weights {what}")
     indices, weights, dw = complete(
         indices, weights, dw, root, rows=unweighted if completion == "none" else None
     )

@@ -248,6 +248,10 @@ def _envelopes(task: BindTask, placed: F64, progress: Progress) -> Skin:
         order = np.argsort(-w, axis=1, kind="stable")[:, :kept]
         indices[rows], weights[rows] = order, np.take_along_axis(w, order, axis=1)
         gradients[rows] = np.take_along_axis(g, order[..., None], axis=1) @ task.bind[:3, :3]
-    return make_skin(
+    skin = make_skin(
         task.positions, indices, weights, gradients, bone_count=len(b.heads), completion="static"
     )
+    if (weights.max(axis=1, initial=0) > 0).all():
+        return skin
+    hint = "The envelopes do not reach all splats; enlarge them in Edit Mode, or draw weights"
+    return replace(skin, notes=(*skin.notes, hint))

@@ -150,6 +150,16 @@ def test_layers_of_bones_the_new_armature_lacks_are_told(stage):
     assert "Dropped 2 selection layers of bones that the armature does not have: 'arm.L'" in notes
 
 
+def test_splats_that_no_envelope_reaches_are_told(stage, capfd):
+    object, armature = stage
+    for bone in armature.data.bones:
+        bone.head_radius = bone.tail_radius = bone.envelope_distance = 1e-4
+    ops.bind(armature="hand made", method="ENVELOPE")
+    said = capfd.readouterr().out
+    for note in ("400 splats without weights stay at rest", "enlarge them in Edit Mode"):
+        assert note in said and note in object.gaussianimate.rig_notes
+
+
 # Armatures of another file
 
 
