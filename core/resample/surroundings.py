@@ -92,9 +92,14 @@ class Surroundings:
         own = own[crowded]
         held = np.array(self.field.all_weights(self.positions[own], self.rows[own]).T > 0)  # pyright: ignore[reportAttributeAccessIssue]
         held[indices[own].T + 1, np.arange(len(own))] = False
-        left = np.where(held[:, :, None], 0, weights[:, crowded])
-        total = left.sum(axis=0)
-        weights[:, crowded] = np.where(total > 0, left / np.where(total > 0, total, 1), weights[:, crowded])
+        bones, of = np.nonzero(held)
+        cut = weights[bones, crowded[of]]
+        left = np.ones((len(crowded), weights.shape[2]))
+        np.subtract.at(left, of, cut)
+        some = left > 1e-9  # elsewhere nothing else holds the point
+        weights[bones, crowded[of]] = np.where(some[of], 0, cut)
+        changed = np.unique(of)
+        weights[:, crowded[changed]] /= np.where(some, left, 1)[changed]
 
 
 class _Kept:
