@@ -192,7 +192,7 @@ def bake_sequence(
 def pose_steps(
     context: bpy.types.Context, object: bpy.types.Object, frame_start: int, frame_end: int, step: int = 1
 ) -> Generator[tuple[str, float], None, dict[int, Pose]]:
-    """Read the poses of every ``step``-th frame of a range.
+    """Read the poses of every ``step``-th frame of a range, and of its last.
 
     Yields ``(stage, fraction)`` before each so that windows can redraw.
 
@@ -205,7 +205,7 @@ def pose_steps(
     armature, poses = get_input(modifier, "Armature"), {}
     try:
         modifier.show_viewport = armature is not None and not armature.visible_get()
-        frames = range(frame_start, frame_end + 1, step)
+        frames = [*range(frame_start, frame_end, step), frame_end]
         for frame in frames:
             yield "Reading poses", len(poses) / len(frames)
             scene.frame_set(frame)

@@ -16,7 +16,7 @@ MODES = (
 DESCRIPTIONS = {
     "epsilon": "Largest error of a splat in the poses; smaller splits more",
     "budget": "Most splats after, times those before",
-    "step": "Look at every Nth frame only",
+    "step": "Look at every Nth frame and the last one only",
     "angle": "Range to both sides of bones that have neither limits nor a motion",
 }
 
