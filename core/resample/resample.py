@@ -91,6 +91,7 @@ class Resampled:
     epsilon : the one that was reached, metres; None where nothing was asked of a pose
     left : splats that still fail
     passes : number of splats split in each pass
+    held_back : whether splats still stick out, but the budget was too small for the next epsilon to be tried
     """
 
     cloud: GaussianCloud
@@ -101,16 +102,20 @@ class Resampled:
     epsilon: float | None
     left: int
     passes: tuple[int, ...]
+    held_back: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know."""
-        if not self.left:
-            return ()
-        return (
-            f"{self.left:,} splats still bend by more than {self.epsilon:g} m: they are too small or too "
-            "faint to be split, were split often enough, or the budget is spent",
-        )
+        notes = []
+        if self.left:
+            notes.append(
+                f"{self.left:,} splats still bend by more than {self.epsilon:g} m: they are too small or too "
+                "faint to be split, were split often enough, or the budget is spent"
+            )
+        if self.held_back:
+            notes.append(f"Some splats still stick out; a larger budget allows less than {self.epsilon:g} m")
+        return tuple(notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,16 +202,18 @@ def resample(
         progress,
     )
     state = loop.start(cloud, skin)
-    reached = steps[0]
+    reached, held_back = steps[0], False
     for epsilon in steps:
         tried, whole = loop.run(state, epsilon)
         if not whole and epsilon != steps[0]:
+            held_back = True
             break  # over budget: what the larger epsilon gave stands
         state, reached = tried, epsilon
         if options.epsilon is None and _artefacts(state) < CLEAN:
             break
     left = int((state.quantiles > reached).sum())
-    return _result(state, cloud, reached if options.relative else reached / options.unit, left)
+    found = _result(state, cloud, reached if options.relative else reached / options.unit, left)
+    return replace(found, held_back=held_back)
 
 
 def finer_steps(reach: float) -> int:

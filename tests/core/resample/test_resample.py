@@ -214,6 +214,7 @@ def test_the_search_ends_with_the_first_epsilon_that_is_clean(bent):
     assert np.allclose(same.cloud.positions, found.cloud.positions)
     tight = resample(cloud, skin, pose, ResampleOptions(budget=1.2), field)
     assert tight.epsilon > found.epsilon and len(tight.cloud) <= 1.2 * len(cloud)
+    assert "larger budget" in tight.notes[-1] and not any("larger budget" in note for note in found.notes)
 
 
 def test_the_search_goes_on_for_small_clouds(bent):
