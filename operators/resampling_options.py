@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +12,7 @@ from ..gaussianimate_addon.attributes import splats
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.resampling.request import Choice, request_steps
-from ..gaussianimate_addon.resampling.settings import DESCRIPTIONS, MODES
+from ..gaussianimate_addon.resampling.settings import DESCRIPTIONS, MODES, free_bones
 from ..gaussianimate_addon.resampling.task import Answer, Mode, Request, solve
 from ..gaussianimate_addon.resampling.whole import edited_reason
 from ..gaussianimate_addon.subject import active_armature, active_splats, find_object, linked_reason
@@ -58,14 +57,7 @@ class ResamplingJob(JobOperator):
         frame_step: bpy.props.IntProperty(
             name="Step", description=DESCRIPTIONS["step"], default=1, min=1, options={"SKIP_SAVE"}
         )
-        angle: bpy.props.FloatProperty(
-            name="Free Bones",
-            description=DESCRIPTIONS["angle"],
-            default=math.pi / 4,
-            min=0.0,
-            max=math.pi,
-            subtype="ANGLE",
-        )
+        angle: free_bones()
 
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import bpy
 
@@ -19,6 +19,18 @@ DESCRIPTIONS = {
     "step": "Look at every Nth frame and the last one only",
     "angle": "Range to both sides of bones that have neither limits nor a motion",
 }
+
+
+def free_bones() -> Any:
+    """Return the property of how far bones turn that nothing else says a range of, radians."""
+    return bpy.props.FloatProperty(
+        name="Free Bones",
+        description=DESCRIPTIONS["angle"],
+        default=math.pi / 4,
+        min=0.0,
+        max=math.pi,
+        subtype="ANGLE",
+    )
 
 
 class GaussianimateResample(bpy.types.PropertyGroup):
@@ -39,7 +51,7 @@ class GaussianimateResample(bpy.types.PropertyGroup):
         mode: bpy.props.EnumProperty(name="For", description="Poses that splats are to follow", items=MODES)
         automatic: bpy.props.BoolProperty(
             name="Automatic Epsilon",
-            description="Try 1, 0.1, 0.01 and 0.001 m until hardly anything sticks out",
+            description="Try 1, 0.1, 0.01 and 0.001 m (small clouds: less) until hardly anything sticks out",
             default=True,
         )
         epsilon: bpy.props.FloatProperty(
@@ -60,14 +72,7 @@ class GaussianimateResample(bpy.types.PropertyGroup):
         start: bpy.props.IntProperty(name="Start", description="First frame to look at", default=1)
         end: bpy.props.IntProperty(name="End", description="Last frame to look at", default=250)
         step: bpy.props.IntProperty(name="Step", description=DESCRIPTIONS["step"], default=1, min=1)
-        angle: bpy.props.FloatProperty(
-            name="Free Bones",
-            description=DESCRIPTIONS["angle"],
-            default=math.pi / 4,
-            min=0.0,
-            max=math.pi,
-            subtype="ANGLE",
-        )
+        angle: free_bones()
         bake: bpy.props.BoolProperty(
             name="Resample",
             description="Split splats that the baked frames would bend too much; the scene stays as it is",

@@ -30,6 +30,19 @@ def bent_bar(scene, count=200, **places):
     return object, armature
 
 
+def keyed_bar(scene, angles):
+    """Return a bar at rest whose second joint turns, radians by frame."""
+    object, armature = bent_bar(scene)
+    for bone in armature.pose.bones:
+        bone.matrix_basis.identity()
+    bone = armature.pose.bones["joint_1"]
+    bone.rotation_mode = "XYZ"
+    for frame, angle in angles.items():
+        bone.rotation_euler = (0, 0, angle)
+        bone.keyframe_insert("rotation_euler", frame=frame)
+    return object, armature
+
+
 def origins(object):
     return read_attribute(object.data, ORIGIN)
 

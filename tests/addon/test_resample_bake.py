@@ -4,7 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from drawn_weights import add_splats
-from resampling import EPSILON, assert_same_values, bent_bar, ops, values, whole
+from resampling import EPSILON, assert_same_values, keyed_bar, ops, values, whole
 
 from gaussianimate.core.deform.deform import deform_cloud
 from gaussianimate.core.formats import read_cloud
@@ -15,14 +15,7 @@ from gaussianimate.gaussianimate_addon.bake import rest_splats, skin_transforms
 @pytest.fixture
 def bar(empty_scene):
     """A bar whose second joint folds from frame 1 to 5."""
-    object, armature = bent_bar(empty_scene)
-    for bone in armature.pose.bones:
-        bone.matrix_basis.identity()
-    bone = armature.pose.bones["joint_1"]
-    bone.rotation_mode = "XYZ"
-    for frame, angle in ((1, 0.0), (5, 1.6)):
-        bone.rotation_euler = (0, 0, angle)
-        bone.keyframe_insert("rotation_euler", frame=frame)
+    object, armature = keyed_bar(empty_scene, {1: 0.0, 5: 1.6})
     empty_scene.frame_set(2)
     return object, armature
 

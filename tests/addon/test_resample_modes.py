@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from answering import learned_bar, play_joints, residuals
 from drawn_weights import BONES, add_armature, add_splats, select
-from resampling import EPSILON, bent_bar, finished, large, ops, origins, whole
+from resampling import EPSILON, finished, keyed_bar, large, ops, origins, whole
 from rigs import make_cloud
 
 from gaussianimate.core.resample.resample import ResampleOptions, resample
@@ -22,16 +22,9 @@ from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 @pytest.fixture
 def bar(empty_scene):
     """A bar whose second joint turns in frames 1 to 9, at a pose between keys that is not keyed."""
-    object, armature = bent_bar(empty_scene)
-    for bone in armature.pose.bones:
-        bone.matrix_basis.identity()
-    bone = armature.pose.bones["joint_1"]
-    bone.rotation_mode = "XYZ"
-    for frame, angle in ((1, -0.4), (9, 1.2)):
-        bone.rotation_euler = (0, 0, angle)
-        bone.keyframe_insert("rotation_euler", frame=frame)
+    object, armature = keyed_bar(empty_scene, {1: -0.4, 9: 1.2})
     empty_scene.frame_set(3, subframe=0.5)
-    bone.rotation_euler = (0.3, 0, 0)
+    armature.pose.bones["joint_1"].rotation_euler = (0.3, 0, 0)
     bpy.context.view_layer.update()
     return object, armature
 

@@ -48,6 +48,13 @@ def draw(bone="arm.L", low=350, high=450):
     )
 
 
+def add_tail(armature):
+    """Give the armature a bone that has no number yet."""
+    with edit_mode(bpy.context, armature):
+        new = armature.data.edit_bones.new("tail")
+        new.head, new.tail = (1.5, 0, 0), (2, 0, 0)
+
+
 def fail(error):
     def step(*_, **__):
         raise error
@@ -67,9 +74,7 @@ def test_a_cancelled_bind_keeps_the_numbers_there_were(stage, monkeypatch):
     object, armature = stage
     ops.bind(armature="hand made", method="HEAT")
     draw()
-    with edit_mode(bpy.context, armature):
-        new = armature.data.edit_bones.new("tail")
-        new.head, new.tail = (1.5, 0, 0), (2, 0, 0)
+    add_tail(armature)
     select(object)
     before, known = snapshot(object), numbers(armature)
     monkeypatch.setattr(BIND, "work", staticmethod(fail(Cancelled("cancelled"))))
@@ -87,9 +92,7 @@ def test_a_failed_bind_leaves_all_as_it_was(stage, monkeypatch, bound, step):
     if bound:
         ops.bind(armature="hand made", method="HEAT")
         draw()
-        with edit_mode(bpy.context, armature):
-            new = armature.data.edit_bones.new("tail")
-            new.head, new.tail = (1.5, 0, 0), (2, 0, 0)
+        add_tail(armature)
         select(object)
     before, known = snapshot(object), numbers(armature)
     real = getattr(binding, step)

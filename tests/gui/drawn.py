@@ -22,13 +22,13 @@ def bound(cloud, name="bar", bones=(((0, 0, 0), (1, 0, 0)), ((1, 0, 0), (2, 0, 0
     return splats, armature
 
 
-def hand_made(bones):
+def hand_made(bones, names=BONES):
     data = bpy.data.armatures.new("hand made")
     armature = bpy.data.objects.new("hand made", data)
     bpy.context.scene.collection.objects.link(armature)
     select(armature)
     bpy.ops.object.mode_set(mode="EDIT")
-    for name, (head, tail) in zip(BONES, bones, strict=True):
+    for name, (head, tail) in zip(names, bones, strict=True):
         bone = data.edit_bones.new(name)
         bone.head, bone.tail = head, tail
     bpy.ops.object.mode_set(mode="OBJECT")

@@ -13,6 +13,7 @@ from mathutils import Euler, Vector
 sys.path.insert(0, str(Path(__file__).parent))
 import driver
 import stage
+from drawn import hand_made, select
 from stage import FRONT, TOP, look
 
 driver.install()
@@ -21,7 +22,7 @@ driver.install()
 def script(output):
     stage.clean_scene()
     splats = stage.splat_object(stage.bar_cloud(), "bar", "NATIVE")
-    armature = hand_made()
+    armature = hand_made([((0, 0, 0), (2, 0, 0))], ["held"])
     look(stage.views()[0][2], FRONT)
     select(splats)
     with bpy.context.temp_override(**driver.view()):
@@ -38,26 +39,6 @@ def script(output):
     yield from numbers_only()
     yield from brush_of_a_typed_radius()
     yield from in_a_quad_view()
-
-
-def hand_made():
-    data = bpy.data.armatures.new("hand made")
-    armature = bpy.data.objects.new("hand made", data)
-    bpy.context.scene.collection.objects.link(armature)
-    select(armature)
-    bpy.ops.object.mode_set(mode="EDIT")
-    bone = data.edit_bones.new("held")
-    bone.head, bone.tail = (0, 0, 0), (2, 0, 0)
-    bpy.ops.object.mode_set(mode="OBJECT")
-    return armature
-
-
-def select(object):
-    bpy.context.view_layer.update()
-    for other in bpy.context.view_layer.objects.selected:
-        other.select_set(False)
-    object.select_set(True)
-    bpy.context.view_layer.objects.active = object
 
 
 def bar():
