@@ -176,8 +176,9 @@ def test_a_cut_begins_anew(empty_scene):
     _, armature, rig = learned_bar(empty_scene)
     play_joints(armature)
     for curve in curves(armature):  # from frame 40 on the motion begins again, elsewhere
-        for point in list(curve.keyframe_points):
-            curve.keyframe_points.insert(point.co[0] + 39, point.co[1]).interpolation = "LINEAR"
+        keys = [point.co[:] for point in curve.keyframe_points]  # a new key moves those before in memory
+        for frame, value in keys:
+            curve.keyframe_points.insert(frame + 39, value).interpolation = "LINEAR"
         if "joint_2" in curve.data_path and curve.array_index == 0:
             curve.keyframe_points.insert(39, 0.1).interpolation = "CONSTANT"
     got = frames(empty_scene, range(40, 40 + FRAMES), armature)
