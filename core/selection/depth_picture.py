@@ -22,7 +22,8 @@ SPLATS_PER_CELL = 12
 FINEST = 2048  # cells along a window at most
 BEFORE = 1024  # cells below and left of the window's corner; no splat beyond
 ALONG = 4096  # cells along a side in all
-FARTHEST = 1e6  # smallest cells from the corner of the window that gestures, of any size, are cut to
+FARTHEST = 1e6  # smallest cells, or windows, from the corner of the window that gestures are cut to
+WIDEST = 16  # times that the window is doubled to find splats
 NOWHERE = np.uint64(2**64 - 1)
 HALF_DARK = np.log(2) * (1 - 1e-3)  # less what rounding to 16 bits takes
 
@@ -45,7 +46,8 @@ class DepthPicture:
     """The depths of splats in one view.
 
     Cells are squares with about 12 splats each. Gestures too large for that take cells of two, three, ...
-    times the size.
+    times the size. The cells reach as far as gestures that meet the window can; one that does not takes a
+    picture of its own, of the window beside that it begins in.
 
     Parameters
     ----------
@@ -63,6 +65,7 @@ class DepthPicture:
         self._least = least if np.isfinite(least) else np.float32(0)
         self._depths -= self._least
         self._sizes: dict[int, Cells] = {}
+        self._beside: DepthPicture | None = None
 
     def _measure(self, rows: slice) -> None:
         """Fill in depths, and the areas that splats cover, square pixels."""
@@ -126,6 +129,20 @@ class DepthPicture:
         """
         if box[2] <= box[0] or box[3] <= box[1]:
             return None
+        return self._over(box)._cut_out(box, thickness, falloff)
+
+    def _over(self, box: Box) -> DepthPicture:
+        """Return this picture, or that of another window where a gesture does not meet this one's."""
+        corner = tuple(_corner(box, self.view.window, axis) for axis in (0, 1))
+        if corner == self.view.window[:2]:
+            return self
+        if self._beside is None or self._beside.view.window[:2] != corner:
+            seen = Preview(self.view.panned(*corner), self._seen.points, self._seen.threads)
+            self._beside = DepthPicture(seen, self._opacities, self._scales)
+        return self._beside
+
+    def _cut_out(self, box: Box, thickness: float | None, falloff: float | None) -> FrontSurface | None:
+        """Cut out what lies under a gesture; see `surface`."""
         times = 1
         while not _fits(*(self._span(box, axis, times) for axis in (0, 1))):
             times += max(times // 8, 1)
@@ -187,18 +204,33 @@ def front_surface(
     return picture.surface(box, thickness, falloff)
 
 
+def _corner(box: Box, window: Box, axis: int) -> float:
+    """Return where the window begins along an axis, or the one of its size beside it that a box begins in."""
+    start, size = window[axis], window[2 + axis]
+    if box[axis] < start + size and box[2 + axis] > start:
+        return start
+    return start + size * float(np.clip(np.floor((box[axis] - start) / size), -FARTHEST, FARTHEST))
+
+
 def _cell_size(seen: Preview) -> float:
-    """Return the side, pixels, of cells that hold the wanted number of splats where there are any."""
+    """Return the side, pixels, of cells that hold the wanted number of splats where there are any.
+
+    Splats are counted in a grid over the window; where they are farther apart than its cells (a script's
+    window can be small, or beside them all) in one over twice the window, and so on.
+    """
     left, bottom, width, height = seen.viewpoint.window
-    at, coarse = seen.at, np.sqrt(width * height) / 64
-    inside = (at.x >= left) & (at.x < left + width) & (at.y >= bottom) & (at.y < bottom + height)
-    count = np.count_nonzero(inside)
-    smallest = max(width, height) / FINEST
-    if not count:
-        return max(coarse, smallest)
-    column, row = ((at.x[inside] - left) / coarse).astype(int), ((at.y[inside] - bottom) / coarse).astype(int)
-    occupied = np.count_nonzero(np.bincount(row * (int(width / coarse) + 1) + column))
-    return max(float(np.sqrt(occupied * SPLATS_PER_CELL / count)) * coarse, smallest)
+    at, smallest, everything = seen.at, max(width, height) / FINEST, np.count_nonzero(seen.at.seen)
+    cell = coarse = np.sqrt(width * height) / 64
+    for times in 2.0 ** np.arange(WIDEST if everything else 0):
+        x, y = at.x - (left + width * (1 - times) / 2), at.y - (bottom + height * (1 - times) / 2)
+        inside = (x >= 0) & (x < width * times) & (y >= 0) & (y < height * times)
+        count = np.count_nonzero(inside)
+        column, row = (np.divide(p[inside], coarse * times).astype(int) for p in (x, y))
+        occupied = np.count_nonzero(np.bincount(row * (int(width / coarse) + 1) + column))
+        cell = np.sqrt(occupied * SPLATS_PER_CELL / max(count, 1)) * coarse * times
+        if occupied * SPLATS_PER_CELL <= count > 0 or (occupied <= 4 and count == everything):
+            break
+    return max(float(cell), smallest)
 
 
 def _depths(view: Viewpoint, points: Floats) -> NDArray[np.float32]:

@@ -124,6 +124,14 @@ class Viewpoint:
         """(3,) gradient of `depth`, the same everywhere."""
         return -np.array(self.view[2][:3])
 
+    def panned(self, left: float, bottom: float) -> Viewpoint:
+        """Return the view with the corner of its window at another place; all is seen at the pixel it was."""
+        x, y, width, height = self.window
+        projection = np.array(self.projection)
+        projection[0] += 2 * (x - left) / width * projection[3]
+        projection[1] += 2 * (y - bottom) / height * projection[3]
+        return Viewpoint(self.view, projection, (left, bottom, width, height))  # type: ignore[arg-type]
+
     def mirrored(self, reflection: ArrayLike) -> Viewpoint:
         """Return the view a mirrored observer has of the mirrored object.
 

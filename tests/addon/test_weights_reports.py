@@ -12,6 +12,7 @@ from mathutils import Euler, Matrix, Quaternion
 from rigs import make_cloud
 
 from gaussianimate.core.selection.preview import Preview
+from gaussianimate.core.selection.viewpoint import Viewpoint
 from gaussianimate.gaussianimate_addon.armature import edit_mode
 from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.deformer import bind_is_stale
@@ -83,6 +84,24 @@ def test_a_soft_stroke_takes_the_front_of_a_closed_sphere_only(ball):
     layer = read_layers(object).layers[0]
     mask = Preview(layer.viewpoint, read_attribute(object.data, "position")).mask(layer)
     np.testing.assert_allclose(mask, weights, atol=1e-4), "what is seen before is what comes"
+
+
+@pytest.mark.parametrize("times", [1, 20])
+@pytest.mark.parametrize("corner", [(-90000, 20000), (3000, 0), (0, 1e6)])
+def test_a_scripted_stroke_takes_the_front_wherever_its_window_is(ball, times, corner):
+    """The window of a script's view, of whatever size, need not show what is drawn on."""
+    object, outward = ball
+    view = json.loads(TOP)
+    small = Viewpoint(
+        view["view"], np.diag([times, times, 1, 1]) @ PROJECTION, (0, 0, 800 / times, 600 / times)
+    )
+    middle = np.array([400 / times - 400, 300 / times - 300, 0])
+    away = json.dumps(small.panned(*corner).to_dict())
+    draw("hip", (STROKE + middle).tolist(), "STROKE", through=False, view=away)
+    weights = dense(read_skin(object.data), 3)[:, 0]
+    under = (np.abs(outward[:, 0]) < 0.5) & (np.abs(outward[:, 1] - 0.05) < 0.1)
+    assert weights[under & (outward[:, 2] > 0)].min() > 0.9, "wholly"
+    assert not weights[outward[:, 2] < 0].any(), "the back stays"
 
 
 def test_through_can_be_switched_afterwards(ball):

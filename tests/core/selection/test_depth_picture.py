@@ -108,6 +108,22 @@ def test_large_gestures_take_larger_cells(viewpoint, ball):
     assert coarse.thickness == pytest.approx(times * fine.thickness, rel=0.4)
 
 
+def test_gestures_far_outside_the_window(viewpoint, ball):
+    """A script's window can be anywhere: what is below the gesture is found as by a window above it."""
+    at = viewpoint.project(ball)
+    for left, bottom in ((-8000, 3000), (100000, -60), (5, 1e6)):
+        away = viewpoint.panned(left, bottom)
+        seen = away.project(ball)
+        np.testing.assert_allclose(np.stack([seen.x, seen.y]), np.stack([at.x, at.y]), rtol=1e-6, atol=1e-6)
+        picture = DepthPicture(Preview(away, ball))
+        assert picture.surface((left + 10, bottom + 10, left + 90, bottom + 90)) is None
+        for box in ((340, 240, 460, 360), (370, 290, 420, 310), (340, 240, 460, 360)):
+            surface = picture.surface(box)
+            true = ball_depths(viewpoint, *middles(surface)).reshape(surface.shape)
+            assert np.abs(surface.depths - true).max() < surface.thickness
+    assert viewpoint.panned(0, 0) == viewpoint
+
+
 def test_far_from_the_origin(perspective, ball):
     far = np.array([30.0, -20.0, 50.0])
     moved = np.array(perspective.view) @ np.block([[np.eye(3), -far[:, None]], [np.zeros((1, 3)), 1]])
