@@ -20,6 +20,8 @@ from ..gaussianimate_addon.subject import active_splats, linked_reason
 from ..gaussianimate_addon.weights.gesture_settings import CURVES, DESCRIPTIONS, OPERATIONS
 from ..gaussianimate_addon.weights.gestures import add_layer, layer_bone, make_shape, surface_below
 from ..gaussianimate_addon.weights.layer_depth import with_depth
+from ..gaussianimate_addon.weights.layers import read_layers
+from ..gaussianimate_addon.weights.unselected import nothing_selected
 from ..gaussianimate_addon.weights.views import viewpoint_of
 from .reports import reported
 from .selection_gesture import DrawsNewSelection
@@ -121,7 +123,11 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         """Add the layer."""
         object = active_splats(context)
         assert object is not None
-        return reported(self, lambda: add_layer(object, self._layer(context, object)))
+        return reported(
+            self,
+            lambda: add_layer(object, self._layer(context, object)),
+            lambda: nothing_selected(object, read_layers(object).layers[-1]),
+        )
 
     def _layer(
         self, context: bpy.types.Context, object: bpy.types.Object, front: Front | None = None

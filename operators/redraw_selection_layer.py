@@ -19,6 +19,7 @@ from ..gaussianimate_addon.weights.gestures import check_rest, make_shape, surfa
 from ..gaussianimate_addon.weights.layer_list import active_layer
 from ..gaussianimate_addon.weights.layers import read_layers, write_layers
 from ..gaussianimate_addon.weights.reopen import find_viewport, restore_view, show_view, view_state
+from ..gaussianimate_addon.weights.unselected import nothing_selected
 from ..gaussianimate_addon.weights.views import viewport
 from .add_selection_layer import Front, read_points
 from .edit_layers import NeedsLayer
@@ -84,7 +85,11 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
         """Give the layer its new shape and numbers."""
         object = active_splats(context)
         assert object is not None
-        return reported(self, lambda: self._exchange(context, object))
+        return reported(
+            self,
+            lambda: self._exchange(context, object),
+            lambda: nothing_selected(object, active_layer(object)[1]),
+        )
 
     def _exchange(self, context: bpy.types.Context, object: bpy.types.Object) -> tuple[str, ...]:
         index, _ = active_layer(object)

@@ -8,8 +8,13 @@ from typing import Any
 from ..core.errors import GaussiAnimateError
 
 
-def reported(operator: Any, act: Callable[[], Iterable[str]]) -> set[str]:
-    """Act, and report the notes that come back or the user's mistake; return the operator's answer."""
+def reported(
+    operator: Any, act: Callable[[], Iterable[str]], warn: Callable[[], Iterable[str]] = tuple
+) -> set[str]:
+    """Act, and report the notes that come back or the user's mistake; return the operator's answer.
+
+    warn : asked after all went well, for what the user had hardly meant
+    """
     try:
         notes = act()
     except GaussiAnimateError as error:
@@ -17,4 +22,6 @@ def reported(operator: Any, act: Callable[[], Iterable[str]]) -> set[str]:
         return {"CANCELLED"}
     for note in notes:
         operator.report({"INFO"}, note)
+    for warning in warn():
+        operator.report({"WARNING"}, warning)
     return {"FINISHED"}

@@ -236,6 +236,24 @@ def test_what_is_refused(stage, options, message):
     assert read_layers(object) == LayerStack(BONES)
 
 
+def test_a_layer_that_selects_nothing_is_added_and_told(stage, capfd):
+    """By script or redrawn beside all splats; one that selects with strength 0 is as it was meant."""
+    object, _ = stage
+    said = "Warning: The layer 'Rectangle' of 'arm.L' selects no splats; draw it over some"
+    for through in (True, False):
+        assert draw(points=((0, 0), (90, 90)), through=through) == {"FINISHED"}
+        assert said in capfd.readouterr().out
+    assert len(read_layers(object).layers) == 2 and not weights(object).any()
+    draw("hip", strength=0.0)
+    draw("hip", operation="SUBTRACT")
+    assert "Warning" not in capfd.readouterr().out
+    object.parent.data.bones.active = object.parent.data.bones["hip"]
+    ops.redraw_selection_layer(points="[[0, 0], [90, 90]]")
+    assert "Warning: The layer 'Rectangle' of 'hip' selects no splats" in capfd.readouterr().out
+    draw(points=((0, 0), (90, 90)), name="My stamp")
+    assert "'My stamp' of 'arm.L'" in capfd.readouterr().out
+
+
 def test_a_view_as_json(stage):
     object, _ = stage
     draw()
