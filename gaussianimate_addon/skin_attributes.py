@@ -9,6 +9,8 @@ A second set, named ``base:...``, holds the weights that selection layers start 
 
 from __future__ import annotations
 
+from itertools import product
+
 import bpy
 import numpy as np
 
@@ -18,6 +20,7 @@ from .attributes import has_attribute, read_attribute, remove_attribute, write_a
 
 MAX_INFLUENCES = 4
 SKIN, BASE = "skin", "base"  # sets of influences
+TYPES = {"index": "INT", "weight": "FLOAT", "gradient": "FLOAT_VECTOR"}
 
 
 def influence_count(data: bpy.types.PointCloud, kind: str = SKIN) -> int:
@@ -36,9 +39,8 @@ def write_skin(data: bpy.types.PointCloud, skin: Skin, kind: str = SKIN) -> None
             " rig the capture this object was made from"
         )
     for k in range(used):
-        write_attribute(data, f"{kind}:index_{k}", "INT", skin.indices[:, k])
-        write_attribute(data, f"{kind}:weight_{k}", "FLOAT", skin.weights[:, k])
-        write_attribute(data, f"{kind}:gradient_{k}", "FLOAT_VECTOR", skin.gradients[:, k])
+        for part, values in (("index", skin.indices), ("weight", skin.weights), ("gradient", skin.gradients)):
+            write_attribute(data, f"{kind}:{part}_{k}", TYPES[part], values[:, k])
     _remove_slots(data, kind, used)
 
 
@@ -49,7 +51,7 @@ def remove_skin(data: bpy.types.PointCloud, kind: str) -> None:
 
 def _remove_slots(data: bpy.types.PointCloud, kind: str, first: int) -> None:
     for k in range(first, MAX_INFLUENCES):
-        for part in ("index", "weight", "gradient"):
+        for part in TYPES:
             remove_attribute(data, f"{kind}:{part}_{k}")
 
 
@@ -58,14 +60,21 @@ def read_skin(data: bpy.types.PointCloud, kind: str = SKIN) -> Skin:
 
     Raises
     ------
-    RigError : the point cloud has none, or not all of them any more.
+    RigError : the point cloud has none, not all of them any more, or one of another type
     """
     slots = range(influence_count(data, kind))
     if not slots:
         raise RigError(f"'{data.name}' carries no skin weights; build a rig for it first")
-    for name in (f"{kind}:{part}_{k}" for part in ("index", "weight", "gradient") for k in slots):
-        if not has_attribute(data, name):
+    for part, k in product(TYPES, slots):
+        name = f"{kind}:{part}_{k}"
+        attribute = data.attributes.get(name)
+        if attribute is None:
             raise RigError(f"'{data.name}' has lost its attribute '{name}'; build the rig again")
+        if attribute.data_type != TYPES[part]:
+            raise RigError(
+                f"The attribute '{name}' of '{data.name}' is of type {attribute.data_type}, not "
+                f"{TYPES[part]}; build the rig again"
+            )
 
     def column(part: str) -> np.ndarray:
         return np.stack([read_attribute(data, f"{kind}:{part}_{k}") for k in slots], axis=1)

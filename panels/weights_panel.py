@@ -8,7 +8,13 @@ import bpy
 
 from ..gaussianimate_addon.deformer import deformer_armature
 from ..gaussianimate_addon.weights.chosen import chosen_armature, chosen_splats
-from ..gaussianimate_addon.weights.layer_list import holds_splats, layer_list, listed_layers, unreadable
+from ..gaussianimate_addon.weights.layer_list import (
+    holds_splats,
+    layer_list,
+    listed_layers,
+    refused,
+    unreadable,
+)
 from ..operators.bind_armature import GAUSSIANIMATE_OT_bind
 from ..operators.edit_layers import GAUSSIANIMATE_OT_edit_layers
 from ..operators.mirror_layers import GAUSSIANIMATE_OT_mirror_layers
@@ -126,6 +132,8 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
             column.prop(line, name)
         if not line.through:
             column.prop(line, "depth")
+        if (problem := refused(object)) is not None:
+            wrapped(context, layout, problem, "ERROR")
         row = layout.row(align=True)
         row.operator(GAUSSIANIMATE_OT_view_selection_layer.bl_idname, text="Its View", icon="VIEW_CAMERA")
         row.operator(GAUSSIANIMATE_OT_redraw_selection_layer.bl_idname, icon="GREASEPENCIL")

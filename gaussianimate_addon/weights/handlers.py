@@ -12,7 +12,7 @@ from ..armature import SKIN_BONE
 from ..deform_nodes import bone_names
 from ..deformer import deformer
 from . import gesture_settings, layer_list
-from .layers import MEMORY, has_layers
+from .layers import MEMORY, REFUSED, has_layers
 from .numbering import bound_objects, follow_bones, numbers_are_foreign
 
 
@@ -27,6 +27,7 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
 @persistent
 def _after_undo(*_: Any) -> None:
     """Undo brings back what followers did after the step was stored."""
+    REFUSED.clear()
     _follow(None)
 
 
@@ -34,6 +35,7 @@ def _after_undo(*_: Any) -> None:
 def _after_load(*_: Any) -> None:
     """Splats of the file before need no room any more; this one's bones may have been edited elsewhere."""
     MEMORY.clear()
+    REFUSED.clear()
     _follow(None)
 
 
@@ -93,5 +95,6 @@ def unregister() -> None:
         if function in handlers:
             handlers.remove(function)
     MEMORY.clear()
+    REFUSED.clear()
     gesture_settings.unregister()
     layer_list.unregister()

@@ -16,7 +16,7 @@ from ..attributes import splats
 from ..deformer import deformer_armature
 from . import layer_values as values
 from .layer_values import OPERATIONS, object_of
-from .layers import has_layers, read_layers
+from .layers import REFUSED, has_layers, read_layers
 
 
 class GaussianimateLayer(bpy.types.PropertyGroup):
@@ -176,6 +176,11 @@ def unreadable(object: bpy.types.Object) -> str | None:
     except SelectionError as error:
         return str(error)
     return None
+
+
+def refused(object: bpy.types.Object) -> str | None:
+    """Return one sentence where the last number that was set in the list was not taken."""
+    return REFUSED.get(splats(object).session_uid)
 
 
 def active_layer(object: bpy.types.Object) -> tuple[int, SelectionLayer]:

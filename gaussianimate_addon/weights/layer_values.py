@@ -5,8 +5,7 @@ Getters and setters are functions: Blender evaluates annotations where it finds 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ import bpy
 from ...core.errors import GaussiAnimateError, SelectionError
 from ...core.selection.layer import SelectionLayer
 from .layer_depth import layer_depth, let_through, with_depth
-from .layers import has_layers, read_layers, write_layers
+from .layers import REFUSED, has_layers, read_layers, write_layers
 
 OPERATIONS = ("add", "subtract", "replace", "multiply", "mix")
 CURVES = ("smoothstep", "linear")
@@ -38,32 +37,22 @@ def _read(line: Any) -> SelectionLayer | None:
     return layers[line.index] if 0 <= line.index < len(layers) else None
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Print what is wrong with a value of a script: Blender lets no setter raise."""
-    try:
-        yield
-    except GaussiAnimateError as error:
-        print(f"GaussiAnimate: {error}")
+def _write(line: Any, change: Callable[[bpy.types.Object, SelectionLayer], dict[str, Any]]) -> None:
+    """Give a layer the values that ``change`` returns; where that fails the panel says why (`REFUSED`).
 
-
-def _write(line: Any, **values: Any) -> None:
-    object = object_of(line.id_data)
-    layer = _read(line)
+    Blender lets no setter raise, so scripts read of it on the console.
+    """
+    object, layer = object_of(line.id_data), _read(line)
     if object is None or layer is None:
         return
-    with _told():
-        stack = read_layers(object)
+    try:
+        values, stack = change(object, layer), read_layers(object)
         changed = stack.changed(line.index, **values)
         if changed != stack:
             write_layers(object, changed, evaluate=set(values) != {"name"})
-
-
-def _feather(line: Any, **values: Any) -> None:
-    layer = _read(line)
-    if layer is not None:
-        with _told():
-            _write(line, feather=replace(layer.feather, **values))
+    except GaussiAnimateError as error:
+        REFUSED[line.id_data.session_uid] = str(error)
+        print(f"GaussiAnimate: {error}")
 
 
 def get_title(line: Any) -> str:
@@ -73,7 +62,7 @@ def get_title(line: Any) -> str:
 
 def set_title(line: Any, value: str) -> None:
     """Set the name."""
-    _write(line, name=value)
+    _write(line, lambda _, layer: {"name": value})
 
 
 def get_shown(line: Any) -> bool:
@@ -84,7 +73,7 @@ def get_shown(line: Any) -> bool:
 
 def set_shown(line: Any, value: bool) -> None:
     """Set whether the layer acts."""
-    _write(line, muted=not value)
+    _write(line, lambda _, layer: {"muted": not value})
 
 
 def get_smoothness(line: Any) -> float:
@@ -95,7 +84,7 @@ def get_smoothness(line: Any) -> float:
 
 def set_smoothness(line: Any, value: float) -> None:
     """Set the width of its fade, pixels."""
-    _feather(line, width=value)
+    _write(line, lambda _, layer: {"feather": replace(layer.feather, width=value)})
 
 
 def get_strength(line: Any) -> float:
@@ -106,7 +95,7 @@ def get_strength(line: Any) -> float:
 
 def set_strength(line: Any, value: float) -> None:
     """Set its strength."""
-    _write(line, strength=value)
+    _write(line, lambda _, layer: {"strength": value})
 
 
 def get_operation(line: Any) -> int:
@@ -117,7 +106,7 @@ def get_operation(line: Any) -> int:
 
 def set_operation(line: Any, value: int) -> None:
     """Set its operation, by number."""
-    _write(line, operation=OPERATIONS[value])
+    _write(line, lambda _, layer: {"operation": OPERATIONS[value]})
 
 
 def get_curve(line: Any) -> int:
@@ -128,7 +117,7 @@ def get_curve(line: Any) -> int:
 
 def set_curve(line: Any, value: int) -> None:
     """Set the curve of its fade, by number."""
-    _feather(line, curve=CURVES[value])
+    _write(line, lambda _, layer: {"feather": replace(layer.feather, curve=CURVES[value])})
 
 
 def get_through(line: Any) -> bool:
@@ -139,10 +128,7 @@ def get_through(line: Any) -> bool:
 
 def set_through(line: Any, value: bool) -> None:
     """Set whether it selects through everything."""
-    object, layer = object_of(line.id_data), _read(line)
-    if object is not None and layer is not None:
-        with _told():
-            _write(line, front=let_through(object, layer, value).front)
+    _write(line, lambda object, layer: {"front": let_through(object, layer, value).front})
 
 
 def get_depth(line: Any) -> float:
@@ -153,10 +139,7 @@ def get_depth(line: Any) -> float:
 
 def set_depth(line: Any, value: float) -> None:
     """Set how far behind the surface it reaches."""
-    layer = _read(line)
-    if layer is not None:
-        with _told():
-            _write(line, front=with_depth(layer.front, value))
+    _write(line, lambda _, layer: {"front": with_depth(layer.front, value)})
 
 
 def layer_title(layer: SelectionLayer | None) -> str:

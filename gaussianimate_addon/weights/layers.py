@@ -27,6 +27,8 @@ from ..skin_attributes import BASE, SKIN, influence_count, read_skin, remove_ski
 LAYERS = "gaussianimate_layers"  # custom property of the splats
 MEMORY = Memory()  # what layers select of the splats that were evaluated last; goes by values
 
+REFUSED: dict[int, str] = {}  # by session number of splats: why the list took a number not, till it takes one
+
 
 def has_layers(object: bpy.types.Object) -> bool:
     """Whether the splats were bound so that layers can be drawn on them (there may be none yet)."""
@@ -87,6 +89,7 @@ def write_layers(object: bpy.types.Object, stack: LayerStack, evaluate: bool = T
         write_skin(data, start, BASE)
     data[LAYERS] = stack.to_json()
     fill_list(object, stack)
+    REFUSED.pop(data.session_uid, None)
     return () if skin is None else _store(data, stack, skin)
 
 

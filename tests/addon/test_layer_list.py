@@ -13,10 +13,10 @@ from gaussianimate.core.selection.evaluate import evaluate_weights
 from gaussianimate.core.selection.layer import LayerStack
 from gaussianimate.core.selection.viewpoint import Viewpoint
 from gaussianimate.gaussianimate_addon.armature import edit_mode
-from gaussianimate.gaussianimate_addon.attributes import read_attribute, write_attribute
-from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
+from gaussianimate.gaussianimate_addon.attributes import read_attribute, remove_attribute, write_attribute
+from gaussianimate.gaussianimate_addon.skin_attributes import BASE, read_skin, write_skin
 from gaussianimate.gaussianimate_addon.weights.edits import armature_reflection
-from gaussianimate.gaussianimate_addon.weights.layer_list import active_layer, layer_list
+from gaussianimate.gaussianimate_addon.weights.layer_list import active_layer, layer_list, refused
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers
 from gaussianimate.panels.weights_panel import GAUSSIANIMATE_PT_weights, GAUSSIANIMATE_UL_layers
 
@@ -132,6 +132,58 @@ def test_starting_weights_that_do_not_fit_are_one_sentence_and_change_nothing(st
             act()
         assert (object.data[LAYERS], len(layer_list(object).lines)) == (before[0], before[2])
         np.testing.assert_array_equal(read_skin(object.data).weights, before[1].weights)
+
+
+def out_of_range(data):
+    write_attribute(data, "base:index_0", "INT", np.full(len(data.points), 99))
+
+
+DAMAGES = {
+    "bones the layers do not know": out_of_range,
+    "has lost its attribute 'base:gradient_0'": lambda data: remove_attribute(data, "base:gradient_0"),
+    "'base:weight_0' of 'bar' is of type INT": lambda data: write_attribute(
+        data, "base:weight_0", "INT", np.ones(len(data.points))
+    ),
+}
+NUMBERS = {
+    "strength": 0.25,
+    "smoothness": 77.0,
+    "operation": "REPLACE",
+    "curve": "LINEAR",
+    "through": False,
+    "shown": False,
+}
+
+
+@pytest.mark.parametrize(("message", "damage"), DAMAGES.items())
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_that_cannot_be_taken_says_why_in_the_panel(stage, name, message, damage, capfd):
+    """Over starting weights that another tool has damaged: all stays as it was, until a number is taken."""
+    object, armature = stage
+    armature.data.bones.active = armature.data.bones["hip"]
+    ops.bind(armature="hand made", method="HEAT")
+    line, sound = layer_list(object).lines[1], read_skin(object.data, BASE)
+    damage(object.data)
+    text, weights, number = object.data[LAYERS], read_skin(object.data), getattr(line, name)
+    setattr(line, name, NUMBERS[name])
+    assert message in " ".join(panel()) and message in capfd.readouterr().out
+    assert (object.data[LAYERS], getattr(line, name)) == (text, number)
+    np.testing.assert_array_equal(read_skin(object.data).weights, weights.weights)
+    write_skin(object.data, sound, BASE)
+    setattr(line, name, NUMBERS[name])
+    assert getattr(line, name) == NUMBERS[name] and message not in " ".join(panel())
+
+
+def test_undo_takes_back_what_the_panel_says(stage):
+    object, _ = stage
+    ops.bind(armature="hand made", method="HEAT")
+    bpy.ops.ed.undo_push(message="Bound")
+    out_of_range(object.data)
+    bpy.ops.ed.undo_push(message="Damaged")
+    layer_list(object).lines[1].strength = 0.25
+    assert "name bones" in refused(object)
+    bpy.ops.ed.undo()
+    assert refused(bpy.data.objects["bar"]) is None
 
 
 def test_what_is_cut_is_told(stage, capfd):
