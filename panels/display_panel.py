@@ -6,8 +6,9 @@ import bpy
 
 from ..gaussianimate_addon.drawer.display import DRAWER as CHOSEN
 from ..gaussianimate_addon.drawer.viewport import DRAWER
-from ..gaussianimate_addon.properties import display_settings, object_notes
+from ..gaussianimate_addon.properties import display_settings
 from ..gaussianimate_addon.subject import active_armature, active_splats
+from ..gaussianimate_addon.weights.gesture_display import chosen_display
 from ..operators.display import GAUSSIANIMATE_OT_set_display
 from .layout import SubPanel, reason_below, wrapped
 
@@ -28,7 +29,7 @@ class GAUSSIANIMATE_PT_display(SubPanel, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         """The switch; what the drawer shows; what it takes, and what keeps it from drawing."""
         layout, splats = self.layout, active_splats(context)
-        display = None if splats is None else object_notes(splats).display
+        display = None if splats is None else chosen_display(splats)
         row = layout.row(align=True)
         row.scale_y = 1.2
         for value, text, icon in BUTTONS:

@@ -10,6 +10,8 @@ import pytest
 from drawn_weights import add_armature, add_splats, select
 from mathutils import Quaternion
 from pictures import draw, perspective, rigged
+from test_panels import Layout
+from test_panels import draw as draw_panel
 
 from gaussianimate.core.errors import SelectionError
 from gaussianimate.core.selection.shapes import Ellipse, Lasso, Rectangle, Stroke
@@ -281,3 +283,24 @@ def test_the_display_comes_back_unless_more_than_colours_is_shown(empty_scene):
         set_display(object, "NATIVE")
     bpy.data.objects.remove(object)
     return_display(12345, empty_scene)  # gone meanwhile
+
+
+@pytest.mark.parametrize("display", ["NATIVE", "DRAWER"])
+def test_the_display_panel_stays_as_it_is_while_a_selection_is_drawn(empty_scene, monkeypatch, display):
+    object, numbers = add_splats(empty_scene), []
+    set_display(object, display)
+    monkeypatch.setattr(Layout, "prop", lambda layout, data, name: numbers.append(name))
+
+    def seen():
+        numbers.clear()
+        panel = draw_panel("display")
+        return panel.texts, {name: button.depress for name, button in panel.buttons.items()}, list(numbers)
+
+    before = seen()
+    borrowed = borrow_display(object)
+    assert object_notes(object).display == "DRAWER" and seen() == before
+    if borrowed:
+        return_display(object.session_uid, empty_scene)
+    assert object_notes(object).display == display and seen() == before
+    set_display(object, "DRAWER" if borrowed else "NATIVE")
+    assert seen() != before, "chosen by the user"
