@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -35,23 +35,6 @@ def write_npz(path: str | PathLike[str], arrays: Mapping[str, NDArray], *, compr
             raise
     except OSError as error:
         raise RigError(f"{target}: cannot be written ({error.strerror or error}).") from error
-
-
-def require_folder(path: str | PathLike[str]) -> None:
-    """Raise `RigError` where a file's folder is missing, or is its name, before the long work starts."""
-    if Path(path).is_dir():
-        raise RigError(f"{path}: cannot be written, it is a folder; name a file in it.")
-    if not Path(path).absolute().parent.is_dir():
-        raise RigError(f"{path}: cannot be written, there is no folder {Path(path).absolute().parent}.")
-
-
-def keep_inputs(output: str | PathLike[str], inputs: Iterable[str | PathLike[str]]) -> None:
-    """Raise `RigError` where a file that is read would be written over."""
-    if not Path(output).exists():
-        return
-    for source in inputs:
-        if Path(source).exists() and os.path.samefile(output, source):
-            raise RigError(f"{output}: is read by this command; give the output another name.")
 
 
 def _umask() -> int:

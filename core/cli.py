@@ -8,17 +8,22 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .bone_poses import add_secondary, bone_poses
-from .errors import FormatError, GaussiAnimateError, RigError
+from .cli_needs import needed
+from .errors import GaussiAnimateError, RigError
 from .evaluate.command import add_evaluate
 from .peak_memory import peak_memory_mb
 from .progress import Progress
 from .refine.command import add_refine
 from .resample.command import add_epsilon, add_resample, add_train_dictionary, resample_options
+
+if TYPE_CHECKING:
+    from .rigging.rig import Rig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        options.run(options)
+        with needed(options.needs if "needs" in options else ()):
+            options.run(options)
     except GaussiAnimateError as error:
         print(f"gaussianimate: {error}", file=sys.stderr)
         return 1
@@ -70,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "they do nothing but turn (auto)",
     )
     rig.add_argument("--json", action="store_true", help="print the report as one JSON object, last line")
-    rig.set_defaults(run=_rig)
+    rig.set_defaults(run=_rig, needs=("scipy",))
 
     pose = commands.add_parser("pose", help="write a rig's points under captured or new poses")
     pose.add_argument("rig", metavar="RIG.npz")
@@ -131,7 +137,7 @@ def _console_progress() -> Progress:
 
 
 def _rig(options: argparse.Namespace) -> None:
-    from .atomic_npz import keep_inputs, require_folder
+    from .cli_output import require_output
     from .formats import read_capture
     from .formats.sources import find_files
     from .rigging.build import RigOptions, build_rig
@@ -145,8 +151,7 @@ def _rig(options: argparse.Namespace) -> None:
         options.skeleton,
     )
     chosen.check()
-    require_folder(options.output)
-    keep_inputs(options.output, find_files(options.capture)[0])
+    require_output(options.output, ".npz", find_files(options.capture)[0])
     start = time.perf_counter()
     capture = read_capture(options.capture)
     read = time.perf_counter() - start
@@ -174,18 +179,21 @@ def _rig(options: argparse.Namespace) -> None:
         for name, value in figures.items():
             if isinstance(value, dict):
                 value = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in value.items())
+            if name == "joints":
+                value = _joints_text(rig)
             print(
                 f"{name.replace('_', ' ')}: {value:.4g}" if isinstance(value, float) else f"{name}: {value}"
             )
 
 
 def _pose(options: argparse.Namespace) -> None:
-    from .atomic_npz import keep_inputs, write_npz
+    from .atomic_npz import write_npz
+    from .cli_output import require_output
     from .rigging.motion_file import load_motion
     from .rigging.posing import posed_points
     from .rigging.rig_file import load_rig
 
-    keep_inputs(options.output, filter(None, (options.rig, options.motion)))
+    require_output(options.output, ".npz", filter(None, (options.rig, options.motion)))
     rig = load_rig(options.rig)
     arrays: dict[str, NDArray] = {}
     if options.motion:
@@ -218,6 +226,7 @@ def _rows_of_frames(frames: NDArray[np.int32], bounds: tuple[int | None, int | N
 
 
 def _bake(options: argparse.Namespace) -> None:
+    from .cli_output import require_output_folder
     from .deform.deform import deform_cloud
     from .formats import read_cloud, write_sequence
     from .rigging.motion_file import load_motion
@@ -225,11 +234,7 @@ def _bake(options: argparse.Namespace) -> None:
     from .rigging.rig_file import load_rig
     from .skinning.skin import make_skin
 
-    if Path(options.output).resolve() == Path(options.cloud).resolve().parent:
-        raise FormatError(
-            options.output,
-            "holds the cloud that is posed, whose sequence the new files would join; choose another folder",
-        )
+    require_output_folder(options.output, ".ply", [options.cloud])
     rig = load_rig(options.rig)
     motion = load_motion(options.motion, rig)
     cloud, notes = read_cloud(options.cloud)
@@ -255,6 +260,15 @@ def _bake(options: argparse.Namespace) -> None:
     print(f"{count} frames of {len(cloud)} splats written to {options.output}", file=sys.stderr)
 
 
+def _joints_text(rig: Rig) -> str:
+    """Return how many joints there are, and how many of them move something, which is what Blender counts."""
+    from .rigging.moving_joints import moving_joints
+
+    moving = int(moving_joints(rig).sum())
+    ends = rig.joint_count - moving
+    return f"{rig.joint_count}" + f", {moving} that move and {ends} that end a chain" * (ends > 0)
+
+
 def _info(options: argparse.Namespace) -> None:
     from .rigging.rig_file import is_rig
 
@@ -274,7 +288,7 @@ def _rig_facts(path: str) -> list[tuple[str, object]]:
         ("rest pose", f"frame {rig.canonical_frame}"),
         ("bones", rig.bone_count),
         ("influences", rig.indices.shape[1]),
-        ("joints", rig.joint_count),
+        ("joints", _joints_text(rig)),
         *(
             (f"  {name}{parent}", np.round(x, 4))
             for name, parent, x in zip(rig.joint_names, parents, rig.joint_positions, strict=True)

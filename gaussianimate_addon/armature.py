@@ -18,8 +18,9 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
+from ..core.rigging.moving_joints import moving_joints
 from ..core.rigging.rig import Rig
-from .bone_shapes import moving_joints, skeleton_shapes, skin_shapes
+from .bone_shapes import skeleton_shapes, skin_shapes
 
 SKELETON, SKIN_BONES = "Skeleton", "Skin bones"
 JOINT, SKIN_BONE = "gaussianimate_joint", "gaussianimate_bone"

@@ -12,7 +12,6 @@ from ..core.rigging.rig import Rig
 F64 = NDArray[np.float64]
 SHORTEST = 0.004  # of the box diagonal; Blender deletes bones of no length
 SKIN_LENGTH = 0.015
-STILL = 1e-3  # largest part of the axis in the quaternion of a joint that does not turn
 STUB = 0.3  # length of a bone without children and without points, of its parent's
 
 
@@ -39,21 +38,6 @@ def skeleton_shapes(rig: Rig) -> list[BoneShape]:
         connected = bool(parent >= 0 and main[parent] == j and np.array_equal(tails[parent], heads[j]))
         shapes.append(BoneShape(tails[j], np.cross(x_axes[j], along), connected))
     return shapes
-
-
-def moving_joints(rig: Rig) -> NDArray[np.bool_]:
-    """Return the mask (J,) of the joints that have a bone; the others are still ends of chains.
-
-    A joint has one where it can move points. On a skeleton that the capture brought also where it turns, as
-    the head above a garment does: poses are told apart by it.
-    """
-    moving = np.zeros(len(rig.joint_parents), bool)
-    moving[0] = True
-    moving[rig.bone_joints] = True
-    moving[rig.joint_parents[rig.joint_parents >= 0]] = True
-    if rig.joint_bind is not None:
-        moving |= np.abs(rig.joint_rotations[..., 1:]).max(axis=(0, 2)) > STILL
-    return moving
 
 
 def skin_shapes(rig: Rig) -> list[tuple[F64, F64]]:

@@ -16,10 +16,11 @@ import numpy as np
 from mathutils import Vector
 from numpy.typing import NDArray
 
+from ..core.rigging.moving_joints import moving_joints
 from ..core.rigging.rig import Rig
 from .affine import apply_affine
 from .armature import JOINT, SKELETON, SKIN_BONE, SKIN_BONES, edit_mode
-from .bone_shapes import main_children, moving_joints, skeleton_shapes, skin_shapes
+from .bone_shapes import main_children, skeleton_shapes, skin_shapes
 from .motion_store import kept_rests
 from .skin_space import skin_bones
 

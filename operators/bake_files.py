@@ -10,8 +10,10 @@ from pathlib import Path
 import bpy
 import numpy as np
 
+from ..core.atomic_file import made_folder, require_writable_folder
 from ..core.cloud import GaussianCloud
 from ..core.errors import FormatError
+from ..core.formats.frame_names import frame_name
 from ..core.formats.ply_writer import write_cloud
 from ..core.progress import Progress
 from ..gaussianimate_addon.bake import Pose, RestSplats
@@ -70,7 +72,7 @@ def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
 
     Raises
     ------
-    FormatError : no path, no frames, or the folder cannot be made
+    FormatError : no path, no frames, or the folder cannot be made or written to
     """
     if not path:
         raise FormatError("(no file)", "no file or folder was given to write to")
@@ -81,14 +83,10 @@ def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
         file.is_dir() or path.endswith(("/", os.sep)) or (end > start and file.suffix.lower() != ".ply")
     )
     folder, stem = (file, bpy.path.clean_name(name)) if is_folder else (file.parent, file.stem)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FormatError(folder, f"the folder cannot be made ({error.strerror or error})") from error
+    require_writable_folder(folder)
     if start == end and not is_folder:
         return {start: file.with_name(bpy.path.ensure_ext(file.name, ".ply"))}
-    digits = max(4, len(str(end)))
-    return {frame: folder / f"{stem}_{frame:0{digits}d}.ply" for frame in range(start, end + 1)}
+    return {frame: folder / f"{frame_name(stem, frame, end)}.ply" for frame in range(start, end + 1)}
 
 
 def keep_source(folder: str, paths: dict[int, Path]) -> None:
@@ -106,15 +104,16 @@ def keep_source(folder: str, paths: dict[int, Path]) -> None:
 def write_frames(
     frames: Iterator[tuple[int, GaussianCloud]], paths: dict[int, Path]
 ) -> Generator[tuple[str, float], None, Written]:
-    """Write each frame's cloud to its file, yielding the progress after each."""
+    """Write each frame's cloud to its file, in a folder made for them; yield the progress after each."""
     written, empty, left_out = [], [], 0
-    for frame, cloud in frames:
-        if len(cloud):
-            left_out += write_cloud(cloud, paths[frame])
-            written.append(paths[frame])
-        else:
-            empty.append(frame)
-        yield "Writing frames", (len(written) + len(empty)) / len(paths)
-    if not written:
-        raise FormatError(paths[min(paths)], "there is no splat to write in any frame")
+    with made_folder(paths[min(paths)].parent):
+        for frame, cloud in frames:
+            if len(cloud):
+                left_out += write_cloud(cloud, paths[frame])
+                written.append(paths[frame])
+            else:
+                empty.append(frame)
+            yield "Writing frames", (len(written) + len(empty)) / len(paths)
+        if not written:
+            raise FormatError(paths[min(paths)], "there is no splat to write in any frame")
     return Written(written, empty, left_out)

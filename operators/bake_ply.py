@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,12 +133,12 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
         if isinstance(state, Written):
             return state
         state, notes = state.resampled(progress)
-        steps = write_frames(state.clouds(progress), state.paths)
-        while True:
-            try:
-                progress(*next(steps))
-            except StopIteration as stop:
-                return replace(stop.value, notes=notes)
+        with closing(write_frames(state.clouds(progress), state.paths)) as steps:
+            while True:
+                try:
+                    progress(*next(steps))
+                except StopIteration as stop:
+                    return replace(stop.value, notes=notes)
 
     def apply(self, context: bpy.types.Context, result: Written) -> None:
         """Say what was written."""

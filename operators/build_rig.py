@@ -10,9 +10,9 @@ import bpy
 
 from ..core.capture import Capture
 from ..core.progress import Progress
+from ..core.rigging.moving_joints import moving_joints
 from ..core.rigging.rig import Rig
 from ..core.skinning.skin import Skin
-from ..gaussianimate_addon.bone_shapes import moving_joints
 from ..gaussianimate_addon.capture_object import capture_from_point_cloud, is_capture_object
 from ..gaussianimate_addon.drawer.display import DRAWER, set_display
 from ..gaussianimate_addon.job import JobOperator

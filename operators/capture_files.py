@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import bpy
 
+from ..core.formats.frame_names import is_sibling
 from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from .place import absolute
 
@@ -76,9 +76,7 @@ def chosen(filepath: str, directory: str, names: list[str]) -> str | list[str]:
 def numbered_siblings(path: str) -> str | list[str]:
     """Return the files whose names differ from ``path`` in the last number only, or ``path`` alone."""
     file = Path(path)
-    parts = re.match(r"(.*?)(\d+)(\D*)$", file.name)
-    if parts is None or not file.is_file():
+    if not file.is_file():
         return path
-    same = re.compile(re.escape(parts[1]) + r"\d+" + re.escape(parts[3]) + "$")
-    found = [str(sibling) for sibling in file.parent.iterdir() if same.match(sibling.name)]
+    found = [str(other) for other in file.parent.iterdir() if is_sibling(file.name, other.name)]
     return found if len(found) > 1 else path

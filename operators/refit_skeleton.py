@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import bpy
 
 from ..core.progress import Progress
-from ..gaussianimate_addon.bone_shapes import moving_joints
+from ..core.rigging.moving_joints import moving_joints
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.properties import object_notes
 from ..gaussianimate_addon.refit_apply import apply_refit

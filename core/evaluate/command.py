@@ -45,7 +45,7 @@ def add_evaluate(commands: argparse._SubParsersAction, console: Callable[[], Pro
     )
     parser.add_argument("--max-bones", type=int, default=50, help="most outer bones (default 50)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.set_defaults(run=lambda options: _run(options, console()))
+    parser.set_defaults(run=lambda options: _run(options, console()), needs=("scipy",))
 
 
 def _names(text: str) -> tuple[str, ...]:

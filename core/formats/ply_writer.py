@@ -11,9 +11,11 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic_file import made_folder
 from ..cloud import GaussianCloud
 from ..errors import FormatError
 from ..progress import Progress, no_progress
+from .frame_names import frame_name
 
 BLOCK_ROWS = 16384
 # A logit of 0 or 1 is infinite, as is the logarithm of 0: the nearest values with a finite one are written.
@@ -71,6 +73,8 @@ def write_sequence(
 ) -> tuple[tuple[Path, ...], int]:
     """Write clouds as ``<stem>_<frame>.ply`` with zero-padded frame numbers; see `write_cloud`.
 
+    Where it ends badly, the files so far are whole and stay; without any, a folder made for them goes again.
+
     Parameters
     ----------
     clouds : one cloud a frame, made as they are needed
@@ -84,17 +88,13 @@ def write_sequence(
     paths : the files in order
     left_out : rows left out, over all frames
     """
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FormatError(folder, f"the folder cannot be made ({error.strerror or error})") from error
-    digits = max(4, len(str(first_frame + frame_count - 1)))
+    last = first_frame + frame_count - 1
     paths, left_out = [], 0
-    for done, cloud in enumerate(clouds):
-        progress("Writing frames", done / max(frame_count, 1))
-        paths.append(folder / f"{stem}_{first_frame + done:0{digits}d}.ply")
-        left_out += write_cloud(cloud, paths[-1])
+    with made_folder(Path(folder)):
+        for done, cloud in enumerate(clouds):
+            progress("Writing frames", done / max(frame_count, 1))
+            paths.append(Path(folder) / f"{frame_name(stem, first_frame + done, last)}.ply")
+            left_out += write_cloud(cloud, paths[-1])
     progress("Writing frames", 1.0)
     return tuple(paths), left_out
 

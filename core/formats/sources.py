@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -11,17 +10,12 @@ from pathlib import Path
 
 from ..errors import FormatError
 from .detection import MESH_SUFFIXES, SPLAT_SUFFIXES
+from .frame_names import natural_key
 
 SEQUENCE_SUFFIXES = (*SPLAT_SUFFIXES, *MESH_SUFFIXES)
 SUFFIXES = (*SEQUENCE_SUFFIXES, ".npz")
 
 Source = str | PathLike[str] | Sequence[str | PathLike[str]]
-
-
-def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
-    """Sort key in which frame_2 comes before frame_10, whatever the padding, in folders as in names."""
-    parts = re.split(r"(\d+)", path.as_posix().casefold())
-    return tuple((0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts)
 
 
 def find_files(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:

@@ -30,20 +30,19 @@ def add_refine(commands: Any, progress: Callable[[], Progress]) -> None:
     refine.add_argument("--no-new-joints", action="store_true", help="leave the skeleton as it is")
     refine.add_argument("--keep-joints", action="store_true", help="remove no joint, whatever is shown")
     refine.add_argument("--json", action="store_true", help="print the report as one JSON object, last line")
-    refine.set_defaults(run=lambda options: _refine(options, progress()))
+    refine.set_defaults(run=lambda options: _refine(options, progress()), needs=("scipy",))
 
 
 def _refine(options: argparse.Namespace, progress: Progress) -> None:
-    from ..atomic_npz import keep_inputs, require_folder
+    from ..cli_output import require_output
     from ..formats.sources import find_files
     from ..rigging.rig_file import load_rig, save_rig
     from .refine import RefineOptions, refine_rig
 
     chosen = RefineOptions(options.max_bones, not options.no_new_joints, options.keep_joints)
     chosen.check()
-    require_folder(options.output)
     sources = [path for source in (options.capture, *options.more) for path in find_files(source)[0]]
-    keep_inputs(options.output, [Path(options.rig), *sources])
+    require_output(options.output, ".npz", [Path(options.rig), *sources])
     rig = load_rig(options.rig)
     result = refine_rig(rig, _joined(options.capture, options.more), chosen, progress)
     save_rig(result.rig, options.output)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..bone_poses import add_secondary, bone_poses
-from ..errors import MissingDependencyError, RigError
+from ..errors import FormatError, MissingDependencyError, RigError
 from ..progress import Progress
 
 if TYPE_CHECKING:
@@ -87,19 +87,18 @@ def resample_options(value: float | str, **others: object) -> ResampleOptions:
 
 
 def _resample(options: argparse.Namespace, progress: Progress) -> None:
-    from ..atomic_npz import keep_inputs, require_folder
-    from ..formats import read_cloud, write_cloud
+    from ..cli_output import require_output
+    from ..formats import read_cloud
     from ..rigging.motion_file import load_motion
     from ..rigging.posing import rows_for_cloud
     from ..rigging.rig_file import load_rig
     from ..skinning.skin import make_skin
     from .resample import resample, split_all
 
-    for output in filter(None, (options.output, options.rig_output)):
-        require_folder(output)
-        keep_inputs(output, filter(None, (options.cloud, options.rig, options.motion)))
-    if options.rig_output and Path(options.rig_output).resolve() == Path(options.output).resolve():
-        raise RigError(f"{options.rig_output}: takes the splats already; give the rig another name.")
+    inputs = list(filter(None, (options.cloud, options.rig, options.motion)))
+    require_output(options.output, ".ply", inputs)
+    if options.rig_output:
+        require_output(options.rig_output, ".npz", inputs)
     chosen = resample_options(
         options.epsilon, criterion=options.criterion, lookup=options.lookup, budget=options.budget
     )
@@ -116,12 +115,26 @@ def _resample(options: argparse.Namespace, progress: Progress) -> None:
             motion = load_motion(options.motion, rig)
             poses = bone_poses(rig, motion, options.secondary, progress)
         found = resample(cloud, skin, poses, chosen, progress=progress)
-    write_cloud(found.cloud, options.output)
-    if options.rig_output:
-        _save_rig(rig, found, options.rig_output)
+    _write(found, rig, options)
     for note in (*notes, *found.notes):
         print(f"note: {note}", file=sys.stderr)
     _report(found, len(cloud), options)
+
+
+def _write(found: Resampled, rig: Rig, options: argparse.Namespace) -> None:
+    """Write the splats, and their rig where it is asked for: both or none."""
+    from ..atomic_file import replacing
+    from ..formats import write_cloud
+
+    if not options.rig_output:
+        write_cloud(found.cloud, options.output)
+        return
+    with replacing(Path(options.output)) as whole:
+        try:
+            write_cloud(found.cloud, whole)
+        except FormatError as error:  # the name it was written under is nobody's business
+            raise FormatError(options.output, error.problem) from error
+        _save_rig(rig, found, options.rig_output)
 
 
 def _save_rig(rig: Rig, found: Resampled, path: str) -> None:
@@ -186,11 +199,11 @@ def _train(options: argparse.Namespace, progress: Progress) -> None:
         raise MissingDependencyError(
             "Training the dictionary needs PyTorch; install it with: pip install torch"
         ) from None
-    from ..atomic_npz import require_folder
+    from ..cli_output import require_output
     from .trainer import train_dictionary
     from .training_state import TrainingSettings
 
-    require_folder(options.output)
+    require_output(options.output, ".npz")
     if options.threads is not None:
         if options.threads < 1:
             raise RigError(f"There cannot be {options.threads} threads; use 1 or more.")

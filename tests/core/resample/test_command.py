@@ -115,7 +115,8 @@ def test_bake_resamples_on_the_way_out(folder, capsys):
         (["--epsilon", "0.01", "-o", "cloud.ply"], "is read by this command"),
         (["--epsilon", "0.01", "-o", "nowhere/out.ply"], "there is no folder"),
         (["--budget", "0.1", "-o", "out.ply"], "budget"),
-        (["--rig-output", "out.npz", "-o", "./out.npz"], "out.npz: takes the splats already"),
+        (["--rig-output", "out.ply", "-o", "./out.ply"], "out.ply: ends in .ply, but"),
+        (["--rig-output", "out.npz", "-o", "./out.npz"], "out.npz: ends in .npz, but"),
         (["-o", "."], "it is a folder"),
     ],
 )
