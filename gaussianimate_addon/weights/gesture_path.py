@@ -10,7 +10,10 @@ LIGHTEST = 0.05  # pressure of a pen
 
 
 class GesturePath:
-    """The points of one gesture, pixels of the region. A lasso can have several outlines."""
+    """The points of one gesture, pixels of the region. A lasso can have several outlines.
+
+    Points bring the pressure of a pen, 0..1. Where it is 0 all along, the device measures none: full radius.
+    """
 
     def __init__(self, shape: str) -> None:
         self.shape = shape
@@ -23,12 +26,12 @@ class GesturePath:
         return not self.rows and not self.outlines
 
     def add(self, x: float, y: float, pressure: float = 1.0) -> None:
-        """Go on to a point; one beside the last is left out."""
-        row = [float(x), float(y), max(float(pressure), LIGHTEST)]
+        """Go on to a point; one beside the last is left out, but for a pen that presses harder by then."""
+        row = [float(x), float(y), float(pressure)]
         if self.shape in ("RECTANGLE", "ELLIPSE"):
             self.rows[1:] = [row]
         elif self.rows and max(abs(x - self.rows[-1][0]), abs(y - self.rows[-1][1])) < APART:
-            return
+            self.rows[-1][2] = max(self.rows[-1][2], row[2])
         else:
             self.rows.append(row)
 
@@ -53,12 +56,13 @@ class GesturePath:
         """Return the outlines, at least one, as rows of x and y (a brush: and radius), filled up at first."""
         rings = [*self.outlines, self.rows] if self.rows else list(self.outlines)
         whole = [ring for ring in rings if len(ring) >= FEWEST[self.shape]] or rings[:1]
+        filled = [ring + ring[-1:] * (FEWEST[self.shape] - len(ring)) for ring in whole]
+        if self.shape != "STROKE":
+            return [[[x, y] for x, y, _ in ring] for ring in filled]
+        measured = any(pressure > 0 for ring in filled for *_, pressure in ring)
         return [
-            [
-                [x, y, radius * pressure] if self.shape == "STROKE" else [x, y]
-                for x, y, pressure in ring + ring[-1:] * (FEWEST[self.shape] - len(ring))
-            ]
-            for ring in whole
+            [[x, y, radius * (max(pressure, LIGHTEST) if measured else 1.0)] for x, y, pressure in ring]
+            for ring in filled
         ]
 
 

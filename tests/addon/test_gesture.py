@@ -63,6 +63,46 @@ def test_paths_skip_points_side_by_side_and_feel_pressure():
     assert not GesturePath("STROKE").is_drawn()
 
 
+def stroke_of(*events, radius=20.0):
+    """Return the stroke that events over a region at (100, 50) draw, by the operator's own path."""
+    drawn = DrawsSelection()
+    drawn.shape, drawn._path, drawn._box = "STROKE", GesturePath("STROKE"), (100, 50, 640, 480)
+    drawn._press(events[0])
+    for each in events[1:]:
+        drawn._point(each)
+    return make_shape("STROKE", drawn._path.points(radius)[0], radius)
+
+
+def at(x, y=10, **keys):
+    return event(at=(100 + x, 50 + y), **keys)
+
+
+@pytest.mark.parametrize(
+    ("pressures", "radii"),
+    [
+        ((1.0, 0.25, 0.5), (20, 5, 10)),
+        ((0.0, 0.5, 1.0), (1, 10, 20)),  # just landed: as light as it gets
+        ((0.0, 0.0, 0.0), (20, 20, 20)),  # of a tablet that measures none
+    ],
+)
+def test_a_pens_pressure_is_the_radius(pressures, radii):
+    points = ((0, 10), (40, 30), (80, 10))
+    drawn = zip(points, pressures, strict=True)
+    stroke = stroke_of(*(at(*point, pressure=pressure, is_tablet=True) for point, pressure in drawn))
+    assert stroke.points == points and stroke.radii == pytest.approx(radii)
+
+
+@pytest.mark.parametrize("pressure", [0.0, 0.3, 1.0])
+def test_a_mouse_has_the_full_radius(pressure):
+    """Whatever the system says of its pressure."""
+    assert set(stroke_of(*(at(x, pressure=pressure) for x in (0, 40, 80))).radii) == {20}
+
+
+def test_a_pen_that_presses_on_one_spot_counts_by_its_hardest():
+    tap = stroke_of(*(at(x, pressure=p, is_tablet=True) for x, p in ((0, 0.02), (1, 0.8), (1, 0.6))))
+    assert tap.points == ((0, 10),) and tap.radii == pytest.approx([16])
+
+
 def test_a_lasso_of_several_outlines():
     path = path_of("LASSO", (0, 0), (90, 0), (90, 90))
     path.close()
