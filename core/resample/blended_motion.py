@@ -104,27 +104,17 @@ def quadratic_forms(
     return forms
 
 
-def moved(bones: Bones, points: Floats, indices: Ints, weights: Floats) -> F64:
-    """Return F(y) - y, (P, 3), of points (P, 3) with bones and normalised weights (P, K)."""
-    table = _table(bones)
-    blend = weights[:, :1] * table[indices[:, 0]]
-    for slot in range(1, indices.shape[1]):
-        blend += weights[:, slot, None] * table[indices[:, slot]]
-    return np.einsum("pij,pj->pi", blend[:, :9].reshape(-1, 3, 3), points - bones.centre) + blend[:, 9:]
-
-
-def moved_by_all(bones: Bones, points: Floats, weights: Floats) -> F64:
-    """Return F(y) - y, (P, 3), of points (P, 3) with weights (P, M + 1): the static bone's, then those of M
-    bones."""
-    table = np.roll(_table(bones), 1, axis=0)[: weights.shape[1]].T.copy()
+def moved(bones: Bones, points: Floats, chosen: Ints, weights: Floats) -> F64:
+    """Return F(y) - y, (3, P), of points (P, 3) with normalised weights (B, P) of the chosen bones (B,)."""
+    table = _table(bones)[chosen].T.copy()
     found = np.empty((3, len(points)))
     for start in range(0, len(points), BLOCK):
         part = slice(start, start + BLOCK)
-        blend = table @ weights[part].T  # (12, P)
+        blend = table @ weights[:, part]  # (12, P)
         x, y, z = (points[part] - bones.centre).T
         for i in range(3):
             found[i, part] = blend[3 * i] * x + blend[3 * i + 1] * y + blend[3 * i + 2] * z + blend[9 + i]
-    return found.T
+    return found
 
 
 def _table(bones: Bones) -> F64:

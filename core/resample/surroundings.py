@@ -8,13 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .blended_motion import Bones, LocalMotion, moved, moved_by_all
-from .weight_fields import WeightField
+from .blended_motion import Bones, LocalMotion, moved
+from .weight_fields import WeightField, Weights, all_weights
 
 F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
-Weights = tuple[NDArray, ...]  # of all bones (M + 1, R, S); or indices (K, R, S) and weights (K, R, S)
 
 
 @dataclass(eq=False)
@@ -41,7 +40,7 @@ class Surroundings:
         return self.field(self.positions, self.rows)
 
     def residuals(self, bones: Bones, normals: Floats, own: slice | Ints) -> F64:
-        """Return F(y) - F(p) - J (y - p) at y = p + Q diag(s) z, (R, S, 3), metres.
+        """Return F(y) - F(p) - J (y - p) at y = p + Q diag(s) z, (3, R, S), metres.
 
         Parameters
         ----------
@@ -49,38 +48,39 @@ class Surroundings:
         own : which of the splats, (R,)
         """
         indices, weights, gradients = self.here
-        positions = self.positions[own]
+        positions, axes = self.positions[own], self.axes[own]
         motion = LocalMotion.at(bones, positions, indices[own], weights[own])
-        steps = normals @ np.swapaxes(self.axes[own], 1, 2)  # (R, S, 3)
-        points = (positions[:, None] + steps).reshape(-1, 3)
-        there = _moved(bones, points, self._weights(points, normals, own)).reshape(steps.shape)
-        linear = steps @ np.swapaxes(motion.jacobians(weights[own], gradients[own]), 1, 2)
-        return there - motion.displacement[:, None] - linear
+        linear = motion.jacobians(weights[own], gradients[own]) @ axes
+        points = _along(axes, normals)
+        points += positions.T[:, :, None]
+        there, places = self._weights(points, normals, own), points.reshape(3, -1)
+        errors = moved(bones, places.T, there.bones, there.weights.reshape(len(there.bones), -1))
+        errors = errors.reshape(points.shape)
+        errors -= motion.displacement.T[:, :, None]
+        errors -= _along(linear, normals)
+        return errors
 
     def _weights(self, points: F64, normals: Floats, own: slice | Ints) -> Weights:
-        """Return the weights at points of splats ``own``."""
-        samples = normals.shape[-2]
-        if not self.keep or normals.ndim == 3:
-            return self._asked(points, np.arange(len(self.rows))[own], samples)
-        kept = self._kept.setdefault(samples, _Kept(len(self.rows)))
+        """Return the weights at points (3, R, S) of splats ``own``: of bones (B,), (B, R, S)."""
         chosen = np.arange(len(self.rows))[own]
+        if not self.keep or normals.ndim == 3:
+            return self._asked(points, chosen)
+        kept = self._kept.setdefault(normals.shape[-2], _Kept(len(self.rows), normals.shape[-2]))
         new = np.flatnonzero(~kept.known[chosen])
         if len(new):
-            fresh = points.reshape(len(chosen), samples, 3)[new].reshape(-1, 3)
-            kept.store(chosen[new], self._asked(fresh, chosen[new], samples))
+            kept.store(chosen[new], self._asked(points[:, new], chosen[new]))
         return kept.of(own)
 
-    def _asked(self, points: F64, own: Ints, samples: int) -> Weights:
-        rows = np.repeat(self.rows[own], samples)
-        all_weights = getattr(self.field, "all_weights", None)
-        found = self.field(points, rows)[:2] if all_weights is None else (all_weights(points, rows),)
-        parts = tuple(each.T.reshape(each.shape[1], -1, samples) for each in found)
-        if all_weights is not None:
-            self._cut(parts[0], own)
-        return parts
+    def _asked(self, points: F64, own: Ints) -> Weights:
+        shape = points.shape[1:]
+        found = all_weights(self.field, points.reshape(3, -1).T, np.repeat(self.rows[own], shape[1]))
+        found = Weights(found.bones, found.weights.reshape(-1, *shape))
+        if hasattr(self.field, "all_weights"):
+            self._cut(found, own)
+        return found
 
-    def _cut(self, weights: NDArray, own: Ints) -> None:
-        """Take out of weights (M + 1, R, S) about splats the bones that were cut off at their centres.
+    def _cut(self, found: Weights, own: Ints) -> None:
+        """Take out of weights (B, R, S) about splats the bones that were cut off at their centres.
 
         Which bones are cut off changes from splat to splat, with a jump that no splitting mends: it is no
         error of the linear map.
@@ -90,9 +90,12 @@ class Surroundings:
         if not len(crowded):
             return
         own = own[crowded]
-        held = np.array(self.field.all_weights(self.positions[own], self.rows[own]).T > 0)  # pyright: ignore[reportAttributeAccessIssue]
-        held[indices[own].T + 1, np.arange(len(own))] = False
+        there = all_weights(self.field, self.positions[own], self.rows[own])
+        held = there.weights > 0
+        held &= ~(indices[own][None] == there.bones[:, None, None]).any(axis=2)
+        held &= np.isin(there.bones, found.bones)[:, None]
         bones, of = np.nonzero(held)
+        bones, weights = np.searchsorted(found.bones, there.bones[bones]), found.weights
         cut = weights[bones, crowded[of]]
         left = np.ones((len(crowded), weights.shape[2]))
         np.subtract.at(left, of, cut)
@@ -102,28 +105,30 @@ class Surroundings:
         weights[:, crowded[changed]] /= np.where(some, left, 1)[changed]
 
 
+def _along(axes: F64, normals: Floats) -> F64:
+    """Return the products of axes (R, 3, 3) with normals (S, 3) or (R, S, 3), (3, R, S)."""
+    if normals.ndim == 2:
+        return axes.transpose(1, 0, 2) @ normals.T
+    return np.ascontiguousarray((axes @ np.swapaxes(normals, 1, 2)).transpose(1, 0, 2))
+
+
 class _Kept:
-    """Weights at points of C splats, of those known that were asked for."""
+    """Weights at S points of C splats, of those known that were asked for."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, samples: int) -> None:
         self.known = np.zeros(count, bool)
-        self._parts: Weights = ()
+        self._kept = Weights(np.zeros(0, np.int32), np.zeros((0, count, samples)))
 
-    def store(self, own: Ints, weights: Weights) -> None:
+    def store(self, own: Ints, found: Weights) -> None:
         """Keep the weights of splats ``own``."""
-        if not self._parts:
-            shapes = ((each.shape[0], len(self.known), each.shape[2]) for each in weights)
-            self._parts = tuple(np.empty(s, each.dtype) for s, each in zip(shapes, weights, strict=True))
-        for part, each in zip(self._parts, weights, strict=True):
-            part[:, own] = each
+        bones = np.union1d(self._kept.bones, found.bones)
+        if len(bones) > len(self._kept.bones):
+            weights = np.zeros((len(bones), *self._kept.weights.shape[1:]))
+            weights[np.searchsorted(bones, self._kept.bones)] = self._kept.weights
+            self._kept = Weights(bones, weights)
+        self._kept.weights[np.searchsorted(bones, found.bones)[:, None], own] = found.weights
         self.known[own] = True
 
     def of(self, own: slice | Ints) -> Weights:
         """Return the weights of splats ``own``."""
-        return tuple(part[:, own] for part in self._parts)
-
-
-def _moved(bones: Bones, points: F64, weights: Weights) -> F64:
-    """Return how far points (P, 3) go, (P, 3)."""
-    flat = [each.reshape(len(each), -1).T for each in weights]
-    return moved_by_all(bones, points, flat[0]) if len(flat) == 1 else moved(bones, points, *flat)
+        return Weights(self._kept.bones, self._kept.weights[:, own])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,22 @@ Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 
 
+class Weights(NamedTuple):
+    """Weights alone, of the bones that hold any of P points.
+
+    bones : (B,) ascending, -1 the static one
+    weights : (B, P)
+    """
+
+    bones: Ints
+    weights: Floats
+
+
 class WeightField(Protocol):
     """Normalised weights and their gradients at any point, as a stack of selection layers has them.
 
-    A field that cuts off all but K bones has ``all_weights(points, rows)`` too, the weights (P, M + 1) of the
-    static bone and of bones 0 to M - 1 before that.
+    A field that cuts off all but K bones has ``all_weights(points, rows)`` too, the bones (B,) and their
+    weights (B, P) before that.
     """
 
     def __call__(self, points: Floats, rows: Ints) -> tuple[Ints, Floats, Floats]:
@@ -37,6 +48,19 @@ class WeightField(Protocol):
         (P, K, 3) of those weights, 1/m, which sum to 0 over K
         """
         ...
+
+
+def all_weights(field: WeightField, points: Floats, rows: Ints) -> Weights:
+    """Return the weights of all bones at points (P, 3) of splats ``rows`` (P,), none cut off."""
+    of_all = getattr(field, "all_weights", None)
+    if of_all is not None:
+        return Weights(*of_all(points, rows))
+    indices, weights, _ = field(points, rows)
+    bones, slots = np.unique(indices, return_inverse=True)
+    found, points_ = np.zeros((len(bones), len(points))), np.arange(len(points))
+    for slot, held in zip(slots.reshape(indices.shape).T, weights.T, strict=True):
+        found[slot, points_] += held  # a bone may be there twice, with nothing
+    return Weights(bones, found)
 
 
 class StoredField:

@@ -136,6 +136,14 @@ class StackField:
             g = None if gradients is None else gradients[:, bone].T
             self.evaluate_bone(bone, seen, weights[:, bone], g, blank)
 
+    def touched(self, seen: Seen) -> list[int]:
+        """Return the bones of which a layer may select some of the points."""
+        return [
+            bone
+            for bone, fields in enumerate(self.fields)
+            if any(field.touches(seen.box(field.layer.viewpoint)) for field in fields)
+        ]
+
     def evaluate_bone(
         self, bone: int, seen: Seen, weights: Floats, gradients: Floats | None, blank: bool = False
     ) -> None:

@@ -55,7 +55,7 @@ class SkinField:
                 )
             if self.base.indices.max(initial=STATIC) >= bones:
                 raise SelectionError(
-                    "The weights that the layers start from name bones the layers do not know"
+                    "The weights that the layers start from name bones the layers do not know; bind it again"
                 )
         if not STATIC <= self.root < bones:
             raise SelectionError(
@@ -128,30 +128,41 @@ class SkinField:
             part[own] = 0
         return slots.led_by(self.root, lack_and_own, slope), total + lack
 
-    def all_weights(self, points: Floats, rows: NDArray[np.integer] | None = None) -> Floats:
-        """Return the weights alone, (N, M + 1), none cut off: the static bone's, then all bones'.
+    def all_weights(
+        self, points: Floats, rows: NDArray[np.integer] | None = None
+    ) -> tuple[NDArray[np.int32], Floats]:
+        """Return the weights alone, none cut off, of all bones that may have any at one of the points.
 
         Those that `__call__` keeps jump where the strongest change places; these do not.
-        """
-        points, bones = np.asarray(points, dtype=np.float64), len(self.stack.bones)
-        weights = np.zeros((bones + 1, len(points))).T
-        if self.base is not None:
-            _Start(self, points, np.arange(len(points)) if rows is None else rows).add_all(weights[:, 1:])
-        self.prepared.evaluate(points, weights[:, 1:], None)
-        self._complete(weights)
-        weights /= weights.sum(axis=1)[:, None]
-        return weights
 
-    def _complete(self, weights: Floats) -> None:
-        """Give missing weight to the root in place; column 0 is the bone that never moves."""
-        total = weights.sum(axis=1)
+        Returns
+        -------
+        bones (B,) ascending, -1 the one that never moves; weights (B, N), which sum to 1 over B
+        """
+        points = np.asarray(points, dtype=np.float64)
+        seen = Seen(points, points.dtype)
+        start = _Start(self, points, np.arange(len(points)) if rows is None else rows)
+        bones = np.unique([self.root, *start.bones(), *self.prepared.touched(seen)]).astype(np.int32)
+        weights = np.zeros((len(bones), len(points)))
+        start.add_all(bones, weights)
+        for bone, own in zip(bones.tolist(), weights, strict=True):
+            if bone != STATIC:
+                self.prepared.evaluate_bone(bone, seen, own, None, self.base is None)
+        self._complete(weights, weights[np.searchsorted(bones, self.root)])
+        return bones, weights
+
+    def _complete(self, weights: Floats, of_root: Floats) -> None:
+        """Give missing weight of (B, N) to the root, one of the rows, and normalise, in place."""
+        total = weights.sum(axis=0)
         if self.completion == "none":
             empty = total < 1e-6
-            weights[empty] = 0
-            weights[empty, self.root + 1] = 1
+            weights[:, empty] = 0
+            of_root[empty] = total[empty] = 1
+            weights /= total
             return
-        lacking = np.flatnonzero(total < 1)
-        weights[lacking, self.root + 1] += 1 - total[lacking]
+        of_root += np.maximum(1 - total, 0)
+        over = np.flatnonzero(total > 1)
+        weights[:, over] /= total[over]
 
 
 class _Start:
@@ -196,11 +207,16 @@ class _Start:
             any_there |= len(rows) > 0
         return any_there
 
-    def add_all(self, weights: Floats) -> None:
-        """Add the weights (N, M) of all bones to those that are there."""
-        for bones, w, _ in self.parts:
+    def bones(self) -> list[int]:
+        """Return the bones that hold any of the points."""
+        held = [np.unique(bones[w > 0]) for bones, w, _ in self.parts]
+        return np.concatenate(held).tolist() if held else []
+
+    def add_all(self, bones: NDArray[np.int32], weights: Floats) -> None:
+        """Add the weights of all that is there to those (B, N) of bones (B,), ascending."""
+        for own, w, _ in self.parts:
             rows = np.flatnonzero(w)
-            weights[rows, bones[rows]] += w[rows]
+            weights[np.searchsorted(bones, own[rows]), rows] += w[rows]
 
 
 def stack_to_skin(

@@ -6,10 +6,12 @@ import pytest
 from gaussianimate.core.cloud import GaussianCloud
 from gaussianimate.core.errors import Cancelled, RigError
 from gaussianimate.core.render.camera import Camera
+from gaussianimate.core.resample.blended_motion import Bones
 from gaussianimate.core.resample.criterion import affine_errors, worst_errors
-from gaussianimate.core.resample.sampled_error import even_normals
+from gaussianimate.core.resample.sampled_error import even_normals, outer_quantiles, sampled_quantiles
+from gaussianimate.core.resample.surroundings import Surroundings
 from gaussianimate.core.resample.weight_fields import StoredField
-from gaussianimate.core.rotations import affine_multiply
+from gaussianimate.core.rotations import affine_multiply, quaternion_to_matrix
 from gaussianimate.core.selection.feather import Feather
 from gaussianimate.core.selection.layer import LayerStack, SelectionLayer
 from gaussianimate.core.selection.shapes import Rectangle
@@ -141,8 +143,7 @@ def test_bones_that_take_turns_among_the_strongest_are_no_error(make):
         assert affine_errors(cloud, skin, bones, field, criterion=criterion).max() < 1e-3
 
 
-def test_few_points_decide_as_many_where_all_is_clear(rng, make):
-    """At narrow edges all splats are sampled: those far below the threshold by a quarter of the points."""
+def test_few_points_decide_as_many_at_narrow_edges(rng, make):
     cloud, pose = make.cloud(rng, 2000, low=-2.5, high=-1), make.pose(rng, 2, angle=0.5, shift=0.1)
     cloud.positions[:, 0] *= 0.1
     skin = make.skin(hard_edge, cloud.positions)
@@ -151,6 +152,24 @@ def test_few_points_decide_as_many_where_all_is_clear(rng, make):
         found = affine_errors(cloud, skin, pose, hard_edge, threshold=epsilon)
         assert 0.1 < np.mean(found > epsilon) < 0.9
         assert np.mean((found > epsilon) == (whole > epsilon)) > 0.99
+
+
+def test_the_outer_half_of_the_points_finds_what_all_do(rng, make):
+    """In soft fields and at hard edges, in needles, discs and balls; and never more than all."""
+    cloud, pose = make.cloud(rng, 1000, low=-2.5, high=-1), make.pose(rng, 2, angle=0.5, shift=0.1)
+    cloud.scales[::3] *= [[1, 0.1, 0.1]]
+    cloud.scales[1::3] *= [[1, 1, 0.1]]
+    cloud.positions[:, 0] *= 0.1
+    axes = quaternion_to_matrix(cloud.rotations) * cloud.scales[:, None, :]
+    bones = Bones.of(pose, np.zeros(3))
+    for field in (hard_edge, make.Bumps(rng, 2)):
+        around = Surroundings(cloud.positions.astype(float), axes.astype(float), np.arange(1000), field)
+        whole = sampled_quantiles(around, bones)
+        found = outer_quantiles(around, bones, np.arange(1000))
+        assert (found <= whole * (1 + 1e-9)).all()
+        assert np.isclose(found, whole, rtol=1e-9).mean() > 0.8
+        for epsilon in EPSILONS:
+            assert np.mean((found > epsilon) != (whole > epsilon)) <= 0.002
 
 
 def test_the_worst_pose_counts(rng, make, bent):
