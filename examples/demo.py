@@ -139,7 +139,7 @@ def print_table(splats: bpy.types.Object, armature: bpy.types.Object, frames: in
         ("splats", f"{len(point_cloud_to_cloud(splats.data)):,}"),
         ("frames", f"{frames}"),
         ("skin bones", f"{bones['Skin bones']}"),
-        ("joints", f"{bones['Skeleton']}"),
+        ("joints that move", f"{bones['Skeleton']}"),
         ("replay error", f"{error:.3f} % of the diagonal"),
         *((f"seconds: {name}", f"{duration:.1f}") for name, duration in seconds.items()),
     ]

@@ -210,6 +210,11 @@ def test_splats_are_drawn_with_only_numpy(plain, work, capture, tmp_path):
     child(DRAWING, plain, capture, work, user=tmp_path / "user")
 
 
+def test_the_manifest_names_no_place_that_does_not_exist():
+    text = (ROOT / "blender_manifest.toml").read_text()
+    assert tomllib.loads(text)["maintainer"] and "example." not in text
+
+
 def test_versions_agree():
     manifest = tomllib.loads((ROOT / "blender_manifest.toml").read_text("utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

@@ -7,6 +7,7 @@ from mathutils import Vector
 from rigs import make_capture, make_cloud, make_rig
 
 from gaussianimate.core.formats import read_cloud, write_cloud, write_sequence
+from gaussianimate.gaussianimate_addon.capture_object import capture_from_point_cloud
 from gaussianimate.gaussianimate_addon.deformer import deformer_armature
 from gaussianimate.gaussianimate_addon.preferences import preferences
 from gaussianimate.gaussianimate_addon.properties import object_notes
@@ -315,6 +316,39 @@ def test_bake_refuses(rigged, tmp_path):
     bpy.ops.wm.read_homefile(app_template="", use_empty=True)
     with pytest.raises(RuntimeError, match="Select Gaussian splats"):
         ops.bake_ply(filepath=str(tmp_path / "x.ply"))
+
+
+def test_negative_frames_come_back_in_order(rigged, tmp_path):
+    _, armature = rigged
+    for frame in range(-11, 2):
+        armature.location.x = 10 * frame
+        armature.keyframe_insert("location", frame=frame)
+    assert ops.bake_ply(filepath=f"{tmp_path}/", frame_start=-11, frame_end=1) == {"FINISHED"}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"bar_-0011.ply", "bar_-0001.ply", "bar_0000.ply", "bar_0001.ply"} < names and len(names) == 13
+    places = [read_cloud(tmp_path / f"bar_{n}.ply")[0].positions[:, 0].mean() for n in ("-0011", "0001")]
+    assert places[1] - places[0] > 100
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    for one in ("bar_-0004.ply", "bar_0001.ply"):
+        ops.import_capture(filepath=str(tmp_path / one), detect_sequence=True, up="Z")
+        capture = capture_from_point_cloud(bpy.context.active_object)
+        assert capture.frame_count == 13
+        assert (np.diff(capture.positions[:, :, 0].mean(axis=1)) > 5).all()
+
+
+def test_a_bake_that_is_refused_leaves_no_folder(imported, rigged_file, sequence, tmp_path):
+    object_notes(imported).source_folder = str(tmp_path / "new" / "deep")
+    with pytest.raises(RuntimeError, match="folder of the imported capture"):
+        ops.bake_ply(filepath=str(tmp_path / "new" / "deep" / "x.ply"))
+    imported.hide_viewport = True  # found out when the first frame is read
+    with pytest.raises(RuntimeError, match="disabled in viewports"):
+        ops.bake_ply(filepath=str(tmp_path / "new" / "x"), frame_start=1, frame_end=2)
+    bpy.ops.wm.open_mainfile(filepath=str(rigged_file))
+    splats = next(object for object in bpy.data.objects if object.type == "POINTCLOUD")
+    splats.scale.x = 0.0
+    with pytest.raises(RuntimeError, match="scaled to nothing"):
+        ops.bake_ply(filepath=str(tmp_path / "new" / "x"), frame_start=1, frame_end=2)
+    assert not list(tmp_path.iterdir())
 
 
 def test_paths_beside_a_file_that_is_not_saved(imported):

@@ -13,6 +13,7 @@ import pytest
 from gaussianimate.core.cli import main
 from gaussianimate.core.cloud import GaussianCloud
 from gaussianimate.core.formats import read_cloud, write_cloud
+from gaussianimate.core.rigging.rig_file import load_rig
 
 synthetic = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("rigging") / "synthetic.py")))
 KEYS = [
@@ -146,7 +147,12 @@ def test_bake_writes_the_posed_splats(rig, folder):
 
 def test_info_tells_of_rigs_and_captures(rig, folder, capsys):
     assert main(["info", str(rig.path)]) == 0
-    assert "joints: " in capsys.readouterr().out
+    made = load_rig(rig.path)
+    moving = len({*made.joint_parents.tolist()} - {-1})
+    ends = made.joint_count - moving
+    assert ends > 0
+    text = f"joints: {made.joint_count}, {moving} that move and {ends} that end a chain\n"
+    assert text in capsys.readouterr().out
     assert main(["info", str(folder / "capture.npz")]) == 0
     assert "frames: 8" in capsys.readouterr().out
 

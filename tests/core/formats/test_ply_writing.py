@@ -1,13 +1,16 @@
 """What is written is what others expect, and it is written whole or not at all."""
 
 import os
+from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gaussianimate.core.errors import Cancelled, FormatError
 from gaussianimate.core.formats import ply_writer, read_capture, read_cloud, write_cloud, write_sequence
+from gaussianimate.core.formats.frame_names import is_sibling, natural_key
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
@@ -125,6 +128,35 @@ def test_sequence_names_are_padded_and_read_back_in_order(splats, tmp_path):
     assert stages == sorted(stages) and stages[-1] == 1
     capture = read_capture(tmp_path / "кадр 東京")
     np.testing.assert_array_equal(capture.positions[:, 0, 0], np.arange(12))
+
+
+@pytest.mark.parametrize("first, count", [(-12, 15), (-3, 3), (-10001, 3), (9998, 4)])
+def test_negative_frames_are_read_back_in_order(splats, tmp_path, first, count):
+    cloud, _ = read_cloud(splats.write("in/a.ply"))
+    numbers = range(first, first + count)
+    clouds = (replace(cloud, positions=np.full_like(cloud.positions, number)) for number in numbers)
+    paths, _ = write_sequence(clouds, tmp_path / "out", "walk-2 take_3", first, count)
+    assert all(is_sibling(paths[0].name, path.name) for path in paths)
+    capture = read_capture(tmp_path / "out")
+    assert capture.positions[:, 0, 0].tolist() == list(numbers)
+    assert capture.name == "walk-2 take_3"
+
+
+def test_only_a_minus_after_an_underscore_is_a_sign():
+    days = ["scan 2024-05-02", "scan 2024-05-10", "scan-3", "scan-12", "scan_-7", "scan_-6", "scan_5"]
+    assert sorted(map(Path, reversed(days)), key=natural_key) == list(map(Path, days))
+    assert not is_sibling("scan_5.ply", "scan-5.ply") and not is_sibling("scan-5.ply", "scan--5.ply")
+    assert is_sibling("scan_5.ply", "scan_-0005.ply") and not is_sibling("scan.ply", "scan.ply")
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_sequence_that_fails_leaves_no_empty_folder(splats, tmp_path, failing):
+    cloud, _ = read_cloud(splats.write("in/a.ply"))
+    clouds = [cloud] * failing + [cloud.take(np.zeros(0, int))]
+    with pytest.raises(FormatError, match="no splat to write"):
+        write_sequence(clouds, tmp_path / "deep" / "out", "f", 1, 2)
+    written = [path.name for path in tmp_path.glob("deep/out/*")]
+    assert written == ["f_0001.ply"] * failing and (tmp_path / "deep").exists() == bool(failing)
 
 
 def test_cancelled_sequence_leaves_whole_files_only(splats, tmp_path):
