@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..progress import Progress, no_progress
-from ..skinning.gradients import linear_fit
+from ..skinning.gradients import likeness, linear_fit, nearness, weights_at
 from ..skinning.skin import Skin
 from .chunks import each_chunk
 
@@ -48,8 +48,9 @@ def weight_hessians(
     """Estimate the Hessians of normalised weights at some splats.
 
     Each component of each gradient gets the linear function that fits it best among the nearest splats
-    (moving least squares, as the gradients themselves: `skinning.gradients`). A splat without the bone has
-    no gradient of it. The slopes are made symmetric, and sum to 0 over the bones.
+    (moving least squares, as the gradients themselves: `skinning.gradients`); those whose weights are not
+    what the splat's own say count less. A splat without the bone has no gradient of it. The slopes are
+    made symmetric, and sum to 0 over the bones.
 
     Parameters
     ----------
@@ -76,7 +77,10 @@ def weight_hessians(
         distances, nearest = neighbours.tree.query(positions[own], k=nearest_count)
         nearest = neighbours.rows[nearest]
         values = _gradients_at(skin, own, nearest).reshape(*nearest.shape, -1)
-        slopes = linear_fit(positions[nearest].astype(np.float64), distances, values)
+        points = positions[nearest].astype(np.float64)
+        weights = weights_at(skin.indices[own], skin.indices[nearest], skin.weights[nearest])
+        shares = nearness(distances) * likeness(points, weights, skin.weights[own], skin.gradients[own])
+        slopes = linear_fit(points, shares, values)
         slopes = slopes.reshape(len(own), skin.influences, 3, 3)
         slopes = 0.5 * (slopes + np.swapaxes(slopes, 2, 3))
         lack = skin.weights[own, :, None, None] * slopes.sum(axis=1, keepdims=True)

@@ -12,6 +12,9 @@ Floats = NDArray[np.floating]
 # and a half of it. Captured surfaces stay below (slopes across them would be noise from their curvature, and
 # tilt splats), points that fill space lie above.
 THIN = 0.1
+# Sums over the bones of absolute differences of weights, 0..2, at which a neighbour has lost most of its say.
+UNLIKE = 0.5
+ROUNDS = 3  # fits, each with the neighbours that follow the one before
 
 
 def weight_gradients(
@@ -26,6 +29,10 @@ def weight_gradients(
 
     Around every point each of its own K bones gets the linear function that fits that bone's weight at the
     nearest points best (Gaussian-weighted moving least squares, Lancaster & Salkauskas 1981; Levin 1998).
+    Neighbours may belong to something else that merely touches the point's own surface at rest, a sleeve the
+    body below it, and would give slopes that tear splats apart. So the fit is robust (iteratively reweighted,
+    Holland & Welsch 1977): it starts from neighbours with similar weights and goes on with those that lie
+    near the linear functions found.
     Points of a surface say nothing about the slope across it: directions in which the neighbours hardly
     extend are faded out, so that gradients of thin sheets are tangential. Finally the gradients are
     projected to sum to 0, as weights that sum to 1 demand.
@@ -59,13 +66,13 @@ def weight_gradients(
         rows = here[start : start + chunk]
         distances, nearest = tree.query(positions[rows], k=count)
         nearest = places[nearest]
-        values = _values_at(indices[rows], indices[nearest], weights[nearest])
-        fitted = linear_fit(positions[nearest], distances, values)
+        values = weights_at(indices[rows], indices[nearest], weights[nearest])
+        fitted = _robust_fit(positions[nearest], distances, values, weights[rows])
         gradients[rows] = fitted - weights[rows, :, None] * fitted.sum(axis=1, keepdims=True)
     return gradients
 
 
-def _values_at(own: NDArray[np.integer], others: NDArray[np.integer], weights: Floats) -> Floats:
+def weights_at(own: NDArray[np.integer], others: NDArray[np.integer], weights: Floats) -> Floats:
     """Return the weights (C, M, K) that M neighbours give to a point's own K bones."""
     values = np.zeros((*others.shape[:2], own.shape[1]))
     for slot in range(others.shape[2]):
@@ -73,17 +80,41 @@ def _values_at(own: NDArray[np.integer], others: NDArray[np.integer], weights: F
     return values
 
 
-def linear_fit(points: Floats, distances: Floats, values: Floats) -> Floats:
-    """Return the slopes (C, K, 3) of values (C, M, K) over points (C, M, 3), the nearest first.
+def _robust_fit(points: Floats, distances: Floats, values: Floats, own: Floats) -> Floats:
+    """Return the slopes (C, K, 3) of weights (C, M, K) that most like neighbours agree on.
 
-    distances : (C, M) from the place about which slopes are wanted, ascending
+    points : (C, M, 3), the first of them where slopes are wanted; own : (C, K) weights there
     """
-    width = distances[:, -1:]
-    nearness = np.exp(-2 * (distances / np.maximum(width, np.finfo(float).tiny)) ** 2)
-    nearness /= nearness.sum(axis=1, keepdims=True)
-    offsets = points - np.einsum("cm,cmi->ci", nearness, points)[:, None]
-    residuals = values - np.einsum("cm,cmk->ck", nearness, values)[:, None]
-    weighted = nearness[..., None] * offsets
+    near = nearness(distances)
+    slopes = np.zeros((*own.shape, 3))
+    for _ in range(ROUNDS):
+        slopes = linear_fit(points, near * likeness(points, values, own, slopes), values)
+    return slopes
+
+
+def nearness(distances: Floats) -> Floats:
+    """Return the Gaussian weights (C, M) of neighbours at distances (C, M), ascending."""
+    return np.exp(-2 * (distances / np.maximum(distances[:, -1:], np.finfo(float).tiny)) ** 2)
+
+
+def likeness(points: Floats, values: Floats, own: Floats, slopes: Floats) -> Floats:
+    """Return how far neighbours follow what a point expects of them, (C, M), 0..1 (never quite 0).
+
+    Parameters
+    ----------
+    points : (C, M, 3), the first of them the point itself
+    values : (C, M, K) weights of its bones there; own : (C, K) its own; slopes : (C, K, 3) theirs
+    """
+    expected = own[:, None] + (points - points[:, :1]) @ np.swapaxes(slopes, 1, 2)
+    return np.exp(-((np.abs(values - expected).sum(axis=2) / UNLIKE) ** 2)) + 1e-12
+
+
+def linear_fit(points: Floats, shares: Floats, values: Floats) -> Floats:
+    """Return the slopes (C, K, 3) of values (C, M, K) over points (C, M, 3) that count by shares (C, M)."""
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    offsets = points - np.einsum("cm,cmi->ci", shares, points)[:, None]
+    residuals = values - np.einsum("cm,cmk->ck", shares, values)[:, None]
+    weighted = shares[..., None] * offsets
     spread, axes = np.linalg.eigh(np.swapaxes(weighted, 1, 2) @ offsets)  # ascending
     slopes = np.swapaxes(residuals, 1, 2) @ weighted @ axes  # (C, K, 3) along the axes
     widest = spread[:, -1:]

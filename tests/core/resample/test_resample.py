@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial import KDTree
 
 from gaussianimate.core.cloud import GaussianCloud
+from gaussianimate.core.deform.deform import deform_cloud
 from gaussianimate.core.errors import Cancelled, RigError
 from gaussianimate.core.resample.chunks import together
 from gaussianimate.core.resample.criterion import affine_errors
@@ -13,7 +15,7 @@ from gaussianimate.core.resample.dictionary import load_dictionary
 from gaussianimate.core.resample.resample import ResampleOptions, finer_steps, radius, resample, split_all
 from gaussianimate.core.resample.split import child_shapes, split_cloud
 from gaussianimate.core.rotations import quaternion_multiply, quaternion_to_matrix
-from gaussianimate.core.skinning.skin import Skin
+from gaussianimate.core.skinning.skin import Skin, make_skin
 
 
 @pytest.fixture
@@ -246,6 +248,40 @@ def test_several_poses_split_for_the_worst_of_them(rng, make, bent):
         for found in (resample(cloud, skin, p, options, field) for p in (poses[0], poses[1], poses))
     ]
     assert np.array_equal(np.union1d(split[0], split[1]), split[2])
+
+
+def test_no_needles_where_a_sleeve_is_lifted_off_the_body():
+    """Sheets of discs that touch at rest; one goes over from bone to bone and is turned up by 70 degrees."""
+    rng, count, f32 = np.random.default_rng(5), 4000, np.float32
+    p = rng.random((count, 3)) * [1, 0.5, 0]
+    sleeve = np.arange(count) < count // 2
+    p[sleeve, 2] = 0.012
+    t = np.clip((p[:, 0] - 0.1) / 0.25, 0, 1)
+    share = np.where(sleeve, t * t * (3 - 2 * t), 0)
+    discs = np.tile(np.array([0.012, 0.012, 0.001], f32), (count, 1))
+    upright = np.tile(np.array([1, 0, 0, 0], f32), (count, 1))
+    opaque = np.full(count, 0.9, f32)
+    cloud = GaussianCloud(p.astype(f32), upright, discs, opaque, np.zeros((count, 1, 3), f32))
+    skin = make_skin(p, np.tile([0, 1], (count, 1)), np.stack([1 - share, share], axis=1))
+    pose = np.tile(np.eye(3, 4), (2, 1, 1))
+    angle, hinge = -np.radians(70), np.array([0.2, 0, 0])
+    pose[1, :, :3] = quaternion_to_matrix(np.array([np.cos(angle / 2), 0, np.sin(angle / 2), 0]))
+    pose[1, :, 3] = hinge - pose[1, :, :3] @ hinge
+    found = resample(cloud, skin, pose, ResampleOptions(epsilon=0.003))
+    assert not found.left
+    for splats, weights in ((cloud, skin), (found.cloud, found.skin)):
+        posed = deform_cloud(splats, weights, pose)
+        assert posed.scales.max() < 0.02  # gradients that hold for both sheets: 0.4
+        assert reach_beyond_others(posed) < 0.04  # and 0.8
+
+
+def reach_beyond_others(cloud):
+    """How far from all centres the tips of splats lie, two standard deviations out, at most."""
+    longest = cloud.scales.argmax(axis=1)[:, None, None]
+    axes = np.take_along_axis(quaternion_to_matrix(cloud.rotations.astype(float)), longest, axis=2)[..., 0]
+    tips = 2 * cloud.scales.max(axis=1, keepdims=True) * axes
+    tree = KDTree(cloud.positions)
+    return max(tree.query(cloud.positions + side * tips)[0].max() for side in (1, -1))
 
 
 def test_odd_splats_stay_whole(rng, make, bent):

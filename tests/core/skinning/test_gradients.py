@@ -104,3 +104,31 @@ def test_all_weight_on_one_bone_has_no_gradient(rng):
     p = rng.random((200, 3))
     g = weight_gradients(p, np.tile(np.array([2, 0], np.int32), (200, 1)), np.tile([1.0, 0.0], (200, 1)))
     assert np.abs(g).max() < 1e-12
+
+
+def test_sheets_that_touch_do_not_tell_each_other_slopes(rng):
+    """Sleeve and body: two sheets a third of the splats' distance apart, each with bones of its own."""
+    p = rng.random((4000, 3)) * [1, 1, 0]
+    sleeve = np.arange(4000) % 2 == 0
+    p[sleeve, 2] = 0.006
+    a = 0.5 + 0.3 * p[:, :1]
+    weights = np.where(
+        sleeve[:, None], np.hstack([a, 1 - a, 0 * a]), np.hstack([0 * a, 0.2 * a, 1 - 0.2 * a])
+    )
+    indices = np.tile(np.array([0, 1, 2], np.int32), (4000, 1))
+    g = weight_gradients(p, indices, weights)
+    slopes = np.zeros_like(g)
+    slopes[..., 0] = np.where(sleeve[:, None], [0.3, -0.3, 0], [0, 0.06, -0.06])
+    error = np.linalg.norm(g - slopes, axis=(1, 2))
+    assert np.quantile(error, 0.97) < 5e-3 and error.max() < 0.5  # neighbours taken alike: 14 and above
+
+
+def test_a_steep_step_of_one_sheet_keeps_its_slope(rng):
+    """From bone to bone within three times the distance of the points: no two sheets."""
+    p = rng.random((4000, 3)) * [1, 1, 0]
+    t = np.clip((p[:, 0] - 0.45) / 0.05, 0, 1)
+    a, slope = t * t * (3 - 2 * t), 6 * t * (1 - t) / 0.05
+    g = weight_gradients(p, np.tile(np.array([0, 1], np.int32), (4000, 1)), np.stack([a, 1 - a], axis=1))
+    off = g[:, 0] - slope[:, None] * [1, 0, 0]
+    # neighbours taken alike: 0.35; by the likeness of their weights alone: 0.40
+    assert np.sqrt((off**2).sum() / (slope**2).sum()) < 0.32
