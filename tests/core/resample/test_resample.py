@@ -1,6 +1,7 @@
 """Splitting clouds, and the loop that does it until all follow."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -141,6 +142,19 @@ def test_every_pass_brings_errors_down(bent):
         means.append(worst[failing].mean())
         counts.append((worst[failing] > 0.01).sum())
     assert (np.diff(means) < 0).all() and (np.diff(counts) <= 0).all() and counts[-1] < 0.5 * counts[0]
+
+
+@pytest.mark.parametrize("epsilon", [0.003, 0.01, 0.03, 0.1])
+def test_the_share_of_splats_that_fail_drops_with_every_pass(bent, epsilon):
+    """Of those opaque enough to be split."""
+    cloud, skin, field, pose = bent
+    shares = []
+    for depth in range(5):
+        options = ResampleOptions(epsilon=epsilon, budget=1000, max_depth=depth)
+        found = resample(cloud, skin, pose, options, field)
+        seen = found.cloud.opacities >= 0.05
+        shares.append((found.quantiles[seen] > epsilon).mean())
+    assert shares[0] > 0 and all(b < a or a == b == 0 for a, b in pairwise(shares))
 
 
 def test_children_of_a_field_get_its_weights_at_their_own_centres(bent):
