@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..progress import Progress, no_progress
-from ..skinning.gradients import likeness, linear_fit, nearness, weights_at
+from ..skinning.gradients import NO_BONE, likeness, linear_fit, nearness, weights_at
 from ..skinning.skin import Skin
 from .chunks import each_chunk
 
@@ -76,9 +76,11 @@ def weight_hessians(
         own = rows[known[part]]
         distances, nearest = neighbours.tree.query(positions[own], k=nearest_count)
         nearest = neighbours.rows[nearest]
-        values = _gradients_at(skin, own, nearest).reshape(*nearest.shape, -1)
+        used = (skin.weights[own] > 0) | skin.gradients[own].any(axis=2)
+        bones = np.where(used, skin.indices[own], NO_BONE)
+        values = _gradients_at(skin, bones, nearest).reshape(*nearest.shape, -1)
         points = positions[nearest].astype(np.float64)
-        weights = weights_at(skin.indices[own], skin.indices[nearest], skin.weights[nearest])
+        weights = weights_at(bones, skin.indices[nearest], skin.weights[nearest])
         shares = nearness(distances) * likeness(points, weights, skin.weights[own], skin.gradients[own])
         slopes = linear_fit(points, shares, values)
         slopes = slopes.reshape(len(own), skin.influences, 3, 3)
@@ -91,10 +93,10 @@ def weight_hessians(
 
 
 def _gradients_at(skin: Skin, own: NDArray[np.integer], nearest: NDArray[np.integer]) -> NDArray[np.floating]:
-    """Return the gradients (C, M, K, 3) at M neighbours of the bones of each splat."""
+    """Return the gradients (C, M, K, 3) that M neighbours have of the bones (C, K) of each splat."""
     bones, slopes = skin.indices[nearest], skin.gradients[nearest]
     values = np.zeros((*nearest.shape, skin.influences, 3), np.float32)
     for slot in range(skin.influences):
-        same = bones[:, :, slot, None] == skin.indices[own, None, :]
+        same = bones[:, :, slot, None] == own[:, None, :]
         values += np.where(same[..., None], slopes[:, :, slot, None, :], 0)
     return values

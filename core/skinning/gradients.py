@@ -14,6 +14,7 @@ Floats = NDArray[np.floating]
 THIN = 0.1
 # Sums over the bones of absolute differences of weights, 0..2, at which a neighbour has lost most of its say.
 UNLIKE = 0.5
+NO_BONE = -2  # of unused slots; -1 is the one that never moves
 ROUNDS = 3  # fits, each with the neighbours that follow the one before
 
 
@@ -49,12 +50,14 @@ def weight_gradients(
 
     Returns
     -------
-    (N, K, 3) in the dtype of ``weights``, 1/m; 0 where fewer than two places exist, and of points nowhere
+    (N, K, 3) in the dtype of ``weights``, 1/m; 0 where fewer than two places exist, of points nowhere, and in
+    slots without weight, which name no bone
     """
     from scipy.spatial import KDTree
 
     positions, weights = np.asarray(positions, dtype=np.float64), np.asarray(weights)
     gradients = np.zeros((*weights.shape, 3), dtype=weights.dtype)
+    own = np.where(weights > 0, indices, NO_BONE)
     here = np.flatnonzero(np.isfinite(positions).all(axis=1))
     places = here[np.unique(positions[here], axis=0, return_index=True)[1]]
     count = min(neighbours + 1, len(places))  # the point itself is among them
@@ -66,7 +69,7 @@ def weight_gradients(
         rows = here[start : start + chunk]
         distances, nearest = tree.query(positions[rows], k=count)
         nearest = places[nearest]
-        values = weights_at(indices[rows], indices[nearest], weights[nearest])
+        values = weights_at(own[rows], indices[nearest], weights[nearest])
         fitted = _robust_fit(positions[nearest], distances, values, weights[rows])
         gradients[rows] = fitted - weights[rows, :, None] * fitted.sum(axis=1, keepdims=True)
     return gradients
@@ -103,10 +106,12 @@ def likeness(points: Floats, values: Floats, own: Floats, slopes: Floats) -> Flo
     Parameters
     ----------
     points : (C, M, 3), the first of them the point itself
-    values : (C, M, K) weights of its bones there; own : (C, K) its own; slopes : (C, K, 3) theirs
+    values : (C, M, K) weights of its bones there, what they lack to 1 being that of other bones
+    own : (C, K) its own; slopes : (C, K, 3) theirs
     """
-    expected = own[:, None] + (points - points[:, :1]) @ np.swapaxes(slopes, 1, 2)
-    return np.exp(-((np.abs(values - expected).sum(axis=2) / UNLIKE) ** 2)) + 1e-12
+    off = values - own[:, None] - (points - points[:, :1]) @ np.swapaxes(slopes, 1, 2)
+    apart = np.abs(off).sum(axis=2) + np.abs(off.sum(axis=2))  # of its bones, and of all others
+    return np.exp(-((apart / UNLIKE) ** 2)) + 1e-12
 
 
 def linear_fit(points: Floats, shares: Floats, values: Floats) -> Floats:

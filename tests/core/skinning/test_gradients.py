@@ -115,12 +115,17 @@ def test_sheets_that_touch_do_not_tell_each_other_slopes(rng):
     weights = np.where(
         sleeve[:, None], np.hstack([a, 1 - a, 0 * a]), np.hstack([0 * a, 0.2 * a, 1 - 0.2 * a])
     )
-    indices = np.tile(np.array([0, 1, 2], np.int32), (4000, 1))
-    g = weight_gradients(p, indices, weights)
-    slopes = np.zeros_like(g)
+    slopes = np.zeros((4000, 3, 3))
     slopes[..., 0] = np.where(sleeve[:, None], [0.3, -0.3, 0], [0, 0.06, -0.06])
-    error = np.linalg.norm(g - slopes, axis=(1, 2))
-    assert np.quantile(error, 0.97) < 5e-3 and error.max() < 0.5  # neighbours taken alike: 14 and above
+    every = np.tile(np.array([0, 1, 2], np.int32), (4000, 1))
+    for indices, values in ((every, weights), reduced(every, weights)):
+        g = weight_gradients(p, indices, values)
+        own = np.where(values > 0, indices, 3)
+        found = np.zeros((4000, 4, 3))
+        for slot in range(3):
+            found[np.arange(4000), own[:, slot]] += g[:, slot]
+        error = np.linalg.norm(found[:, :3] - slopes, axis=(1, 2))
+        assert np.quantile(error, 0.97) < 5e-3 and error.max() < 0.5  # neighbours taken alike: 14 and above
 
 
 def test_a_steep_step_of_one_sheet_keeps_its_slope(rng):
@@ -132,3 +137,25 @@ def test_a_steep_step_of_one_sheet_keeps_its_slope(rng):
     off = g[:, 0] - slope[:, None] * [1, 0, 0]
     # neighbours taken alike: 0.35; by the likeness of their weights alone: 0.40
     assert np.sqrt((off**2).sum() / (slope**2).sum()) < 0.32
+
+
+def reduced(indices, weights):
+    """Weights without the slots that hold nothing, as skins have them: index 0 in all of those."""
+    order = np.argsort(-weights, axis=1, kind="stable")
+    weights = np.take_along_axis(weights, order, axis=1)
+    return np.where(weights > 0, np.take_along_axis(indices, order, axis=1), 0), weights
+
+
+def test_unused_slots_change_nothing(rng):
+    """They have index 0, and bone 0 may hold the splat in another slot, or its neighbours."""
+    p = rng.random((3000, 3))
+    a = np.clip(2 * p[:, :1] - 0.5, 0, 1)
+    indices, weights = reduced(np.tile(np.array([0, 1], np.int32), (3000, 1)), np.hstack([a, 1 - a]))
+    g = weight_gradients(p, indices, weights)
+    wide = (0, 0), (0, 2)
+    padded = weight_gradients(p, np.pad(indices, wide), np.pad(weights, wide))
+    np.testing.assert_array_equal(padded[:, :2], g)
+    assert not padded[np.pad(weights, wide) == 0].any()
+    steep = (a > 0.2) & (a < 0.8)
+    of_bone_0 = np.where((indices == 0)[..., None] & (weights > 0)[..., None], g, 0).sum(axis=1)
+    assert np.abs(of_bone_0[steep[:, 0]] - [2, 0, 0]).max() < 0.5
