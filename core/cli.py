@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code: 0, or 1 after an error (one sentence on stderr)."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    _refuse_empty(parser, options)
     try:
         with needed(options.needs if "needs" in options else ()):
             options.run(options)
@@ -46,6 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("gaussianimate: cancelled.", file=sys.stderr)
         return 1
     return 0
+
+
+def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Stop where a name is empty, as that of an unset variable is: it would stand for the current folder."""
+    for name, value in vars(options).items():
+        if value == "" or (isinstance(value, list) and "" in value):
+            parser.error(f"{name.replace('_', ' ')} is empty; name a file")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -210,7 +218,10 @@ def _pose(options: argparse.Namespace) -> None:
     write_npz(
         options.output, {"vertices": vertices, "fps": np.array(fps, np.float64), **arrays}, compress=False
     )
-    print(f"{len(vertices)} frames of {rig.point_count} points written to {options.output}", file=sys.stderr)
+    print(
+        f"{_frames_text(len(vertices))} of {rig.point_count} points written to {options.output}",
+        file=sys.stderr,
+    )
 
 
 def _rows_of_frames(frames: NDArray[np.int32], bounds: tuple[int | None, int | None]) -> NDArray[np.intp]:
@@ -257,7 +268,14 @@ def _bake(options: argparse.Namespace) -> None:
         print(f"note: {note}", file=sys.stderr)
     if left_out:
         print(f"note: {left_out} splats could not be written and were left out", file=sys.stderr)
-    print(f"{count} frames of {len(cloud)} splats written to {options.output}", file=sys.stderr)
+    print(
+        f"{_frames_text(count)} of {len(cloud)} splats written to {options.output}",
+        file=sys.stderr,
+    )
+
+
+def _frames_text(count: int) -> str:
+    return f"{count} frame" + "s" * (count != 1)
 
 
 def _joints_text(rig: Rig) -> str:

@@ -48,7 +48,10 @@ def add_resample(commands: argparse._SubParsersAction, console: Callable[[], Pro
     )
     parser.add_argument("--lookup", choices=("nearest", "trilinear"), default="nearest")
     parser.add_argument(
-        "--budget", type=float, default=3.0, help="most splats, times those given (default 3)"
+        "--budget",
+        type=float,
+        default=3.0,
+        help="most splats in adaptive mode, times the given (default 3)",
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.set_defaults(run=lambda options: _resample(options, console()))
@@ -67,14 +70,14 @@ def add_epsilon(parser: argparse.ArgumentParser, name: str, default: str | None)
 
 
 def epsilon(text: str) -> float | str:
-    """Return "auto", or an error above 0."""
+    """Return "auto", or an error above 0 that single precision can hold."""
     if text == "auto":
         return text
     try:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < float("inf"):
+    if not 0 < value <= float(np.finfo(np.float32).max):
         raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a length above 0, such as 0.01")
     return value
 

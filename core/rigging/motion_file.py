@@ -49,14 +49,19 @@ def load_motion(path: str | PathLike[str], rig: Rig) -> Motion:
             f"{path}: rotations has shape {list(rotations.shape)}, but this rig needs "
             f"[frames, {rig.joint_count}, 4] (one quaternion wxyz per joint)."
         )
+    sizes = np.abs(rotations).max(axis=-1, keepdims=True)  # taken out first: the square of 1e200 is infinite
+    rotations = rotations / np.where(sizes > 0, sizes, 1.0)
     lengths = np.linalg.norm(rotations, axis=-1, keepdims=True)
-    if (lengths < 1e-6).any():
-        frame, joint, _ = np.argwhere(lengths < 1e-6)[0]
+    if (lengths * sizes < 1e-6).any():
+        frame, joint, _ = np.argwhere(lengths * sizes < 1e-6)[0]
         raise RigError(f"{path}: the rotation of joint {joint} in frame {frame} is a zero quaternion.")
     shape = (len(rotations), 3)
     moves = _numbers(path, "root_translation", arrays.get("root_translation", np.zeros(shape)))
     if moves.shape != shape:
         raise RigError(f"{path}: root_translation has shape {list(moves.shape)}, but needs {list(shape)}.")
+    farthest = np.abs(moves).max()
+    if farthest > np.finfo(np.float32).max:  # positions of splats are in single precision
+        raise RigError(f"{path}: root_translation holds {farthest:.3g} m, which is too far for splats.")
     fps = _numbers(path, "fps", arrays["fps"]).item() if "fps" in arrays and arrays["fps"].size == 1 else None
     return Motion(rotations / lengths, moves, fps)
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ..errors import RigError
 
+LARGEST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class Rig:
@@ -104,17 +106,23 @@ class Rig:
         for name, shape in shapes.items():
             array = getattr(self, name)
             yield array.shape != shape, f"{name} has shape {array.shape}, expected {shape}"
-            finite = array.dtype.kind in "iu" or np.isfinite(array).all()
-            yield not finite, f"{name} holds values that are not finite"
+            if array.dtype.kind == "f":
+                largest = np.abs(array).max(initial=0.0)
+                yield not np.isfinite(largest), f"{name} holds values that are not finite"
+                yield largest > LARGEST, f"{name} holds {largest:.3g}, more than single precision can"
         yield min(n, f, b, j, influences) < 1, "it has no points, frames, bones or joints"
         yield self.indices.min() < 0 or self.indices.max() >= b, f"indices name bones outside 0..{b - 1}"
         yield self.weights.min() < 0, "weights are negative"
         yield np.abs(self.weights.sum(axis=1) - 1).max() > 1e-3, "weights of a point do not sum to 1"
-        yield len(set(self.joint_names)) != j, f"joint_names are not {j} different names"
+        named = len(self.joint_names) == len(set(self.joint_names)) == j
+        yield not named, f"joint_names are not {j} different names"
         ordered = self.joint_parents[0] == -1 and (self.joint_parents[1:] >= 0).all()
         ordered = ordered and (self.joint_parents < np.arange(j)).all()
         yield not ordered, "joint_parents is not a tree with parents before children"
         yield self.bone_joints.min() < 0 or self.bone_joints.max() >= j, "bone_joints name no joint"
+        turned = np.abs(np.linalg.norm(self.joint_rotations, axis=-1) - 1).max() <= 1e-3
+        yield not turned, "joint_rotations are no unit quaternions"
+        yield not 0 <= self.canonical_frame < 2**31, "canonical_frame is no number of a frame"
         yield not (np.isfinite(self.fps) and self.fps > 0), "fps is not positive"
 
 

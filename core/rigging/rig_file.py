@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..atomic_npz import read_npz, write_npz
 from ..errors import RigError
@@ -79,9 +80,7 @@ def load_rig(path: str | PathLike[str]) -> Rig:
                 f"{path}: was written by a newer GaussiAnimate (version {int(arrays['version'])}; this one "
                 f"reads up to {VERSION}); update the extension to open it."
             )
-        values = {
-            name: arrays[name].astype(dtype, copy=False) for name, dtype in _TYPES.items() if name in arrays
-        }
+        values = {name: _as(dtype, name, arrays[name]) for name, dtype in _TYPES.items() if name in arrays}
         rig = Rig(
             **values,
             joint_names=tuple(str(name) for name in arrays["joint_names"]),
@@ -89,8 +88,22 @@ def load_rig(path: str | PathLike[str]) -> Rig:
             canonical_frame=int(arrays["canonical_frame"]),
         )
         rig.check()
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise RigError(f"{path}: is not a usable rig ({error}).") from error
     except RigError as error:
         raise RigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
     return rig
+
+
+def _as(dtype: type, name: str, array: NDArray) -> NDArray:
+    """Return an array in its own type; refuse one that this would make another."""
+    if array.dtype.kind not in "fiub":
+        raise RigError(f"{name} holds {array.dtype}, not numbers.")
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        if array.dtype.kind == "f" or (
+            array.size and not limits.min <= array.min() <= array.max() <= limits.max
+        ):
+            raise RigError(f"{name} holds values that are no 32-bit integers.")
+    with np.errstate(over="ignore"):  # what becomes infinite is found by the check of the rig
+        return array.astype(dtype, copy=False)

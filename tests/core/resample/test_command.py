@@ -152,7 +152,7 @@ def test_mistakes_in_training_are_one_sentence(tmp_path, capsys, monkeypatch, op
     assert problem in error and "Traceback" not in error and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf"])
+@pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf", "1e39"])
 def test_epsilon_is_auto_or_a_length(folder, text):
     with pytest.raises(SystemExit):
         main(command(folder, "--epsilon", text, "-o", folder / "x.ply"))

@@ -130,6 +130,42 @@ def test_a_motion_comes_back(rig, tmp_path):
     assert (load_motion(path, rig).root_translations == 0).all()
 
 
+def test_quaternions_of_a_motion_may_have_any_length(rig, tmp_path):
+    half = np.sqrt(0.5)
+    turns = np.tile([1.0, 0, 1.0, 0], (1, 3, 1))
+    for length in (1e-5, 3.0, 1e200):
+        np.savez(tmp_path / "motion.npz", rotations=length * turns)
+        np.testing.assert_allclose(load_motion(tmp_path / "motion.npz", rig).rotations, half * turns)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("rest", lambda rest: rest.astype(float) + 1e300, "rest holds values that are not finite"),
+        ("rest", lambda rest: rest.astype(complex), "rest holds complex128, not numbers"),
+        ("rest", lambda rest: rest.astype("M8[s]"), "not numbers"),
+        ("indices", lambda indices: indices.astype(int) + 2**40, "no 32-bit integers"),
+        ("indices", lambda indices: indices + 0.5, "no 32-bit integers"),
+        ("bone_transforms", lambda poses: poses + 1e300, "1e.300, more than single precision can"),
+        ("joint_positions", lambda joints: joints + 1e39, "more than single precision can"),
+        ("joint_rotations", np.zeros_like, "no unit quaternions"),
+        ("joint_rotations", lambda turns: 2 * turns, "no unit quaternions"),
+        ("joint_names", lambda names: np.append(names, names[:1]), "different names"),
+        ("canonical_frame", lambda frame: frame.astype(int) + 2**40, "canonical_frame"),
+        ("canonical_frame", lambda frame: frame * 0 - 1, "canonical_frame"),
+        ("fps", lambda fps: np.array("fast"), "fast"),
+    ],
+)
+def test_damaged_arrays_are_one_sentence(rig, tmp_path, name, change, text):
+    path = tmp_path / "rig.npz"
+    save_rig(rig, path)
+    arrays = dict(np.load(path))
+    np.savez(path, **{**arrays, name: change(arrays[name])})
+    with pytest.raises(RigError, match=text) as error:
+        load_rig(path)
+    assert "\n" not in str(error.value) and "rig.npz" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("arrays", "text"),
     [
@@ -138,6 +174,7 @@ def test_a_motion_comes_back(rig, tmp_path):
         ({"rotations": np.zeros((2, 3, 4))}, "zero quaternion"),
         ({"rotations": np.full((2, 3, 4), np.nan)}, "not finite"),
         ({"rotations": np.full((2, 3, 4), "a")}, "does not hold numbers"),
+        ({"rotations": np.ones((2, 3, 4)), "root_translation": np.full((2, 3), 1e39)}, "too far for splats"),
         ({"rotations": np.ones((2, 3, 4)), "root_translation": np.zeros((3, 3))}, r"needs \[2, 3\]"),
     ],
 )
