@@ -30,7 +30,7 @@ Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 CriterionName = Literal["hybrid", "estimate", "bound", "sampled", "paper"]
 
-CHUNK, KEPT = 4096, 512  # splats at once; fewer where weights are kept from pose to pose
+CHUNK, KEPT = 6144, 512  # splats at once; fewer where weights are kept from pose to pose
 
 
 def affine_errors(

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from .blended_motion import Bones
 from .quantiles import CONFIDENCE, estimate, spread
-from .surroundings import Surroundings
+from .surroundings import LinearMaps, Surroundings
 
 F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 
-POINTS = 1 << 15  # evaluated at once
+POINTS = 1 << 16  # evaluated at once
 # Probes: towards the faces and the corners of a cube, each beside its opposite, 2.4 standard deviations out,
 # where the quantile is decided (85 to 98 % of the mass of one to three dimensions lies within).
 _CUBE = np.array([(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)], float)
@@ -49,17 +49,17 @@ def sampled_quantiles(
 
     rng : of normal samples of each splat's own; None takes the same even ones for all
     """
-    quantiles = np.empty(len(around.rows))
+    quantiles, maps = np.empty(len(around.rows)), around.linear_maps(bones)
     chunk = max(POINTS // samples, 1)
     for start in range(0, len(quantiles), chunk):
         part = slice(start, start + chunk)
         size = len(around.rows[part])
         normals = even_normals(samples) if rng is None else rng.standard_normal((size, samples, 3))
-        quantiles[part] = _quantile(_squares(around, bones, normals, part))
+        quantiles[part] = _quantile(_squares(around, maps, normals, part))
     return quantiles
 
 
-def outer_quantiles(around: Surroundings, bones: Bones, own: Ints) -> F64:
+def outer_quantiles(around: Surroundings, maps: LinearMaps, own: Ints) -> F64:
     """Return the 95 % quantiles (R,) of the error at 128 even points of splats ``own`` (R,).
 
     Only the half that lies further out is looked at: the seven largest errors, the last of which is the
@@ -68,7 +68,7 @@ def outer_quantiles(around: Surroundings, bones: Bones, own: Ints) -> F64:
     quantiles, chunk, normals = np.empty(len(own)), POINTS // 64, outer_normals()
     for start in range(0, len(own), chunk):
         part = slice(start, start + chunk)
-        quantiles[part] = _quantile(_squares(around, bones, normals, own[part]), left_out=64)
+        quantiles[part] = _quantile(_squares(around, maps, normals, own[part]), left_out=64)
     return quantiles
 
 
@@ -79,9 +79,9 @@ def outer_normals() -> F64:
     return normals[np.argsort((normals**2).sum(axis=1))[64:]]
 
 
-def _squares(around: Surroundings, bones: Bones, normals: Floats, own: slice | Ints) -> F64:
+def _squares(around: Surroundings, maps: LinearMaps, normals: Floats, own: slice | Ints) -> F64:
     """Return squared errors (R, S) of splats ``own``."""
-    return _squared(around.residuals(bones, normals, own))
+    return _squared(around.residuals(maps, normals, own))
 
 
 def _squared(errors: F64) -> F64:
@@ -106,7 +106,8 @@ def probed_quantiles(around: Surroundings, bones: Bones, threshold: float) -> F6
     error. Where these explain all probes, or where nothing there comes near the threshold, the closed form
     stands; elsewhere, at the hard or narrow borders of selections, points are drawn.
     """
-    errors = around.residuals(bones, PROBES, slice(None))
+    maps = around.linear_maps(bones)
+    errors = around.residuals(maps, PROBES, slice(None))
     entries = 0.5 * (errors[..., :7] + errors[..., 7:]) @ _FIT.T  # (3, C, 6)
     forms = entries[..., _SQUARE].reshape(3, -1, 3, 3).transpose(1, 2, 0, 3)
     fitted = entries @ _PRODUCTS.T
@@ -115,5 +116,5 @@ def probed_quantiles(around: Surroundings, bones: Bones, threshold: float) -> F6
     off = np.sqrt(_squared(errors).max(axis=1))
     quantiles = np.asarray(estimate(*spread(forms)), np.float64)
     doubtful = np.flatnonzero((quantiles + off > threshold) & (off > TRUST * quantiles))
-    quantiles[doubtful] = outer_quantiles(around, bones, doubtful)
+    quantiles[doubtful] = outer_quantiles(around, maps, doubtful)
     return quantiles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,19 @@ from .weight_fields import WeightField, Weights, all_weights
 F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
+
+
+class LinearMaps(NamedTuple):
+    """What C splats follow a pose by, as displacements from rest.
+
+    bones : the pose
+    displacements : (C, 3) F(p) - p
+    bent : (C, 3, 3) (J - 1) Q diag(s)
+    """
+
+    bones: Bones
+    displacements: F64
+    bent: F64
 
 
 @dataclass(eq=False)
@@ -39,7 +53,13 @@ class Surroundings:
         """Indices, weights and gradients at the centres."""
         return self.field(self.positions, self.rows)
 
-    def residuals(self, bones: Bones, normals: Floats, own: slice | Ints) -> F64:
+    def linear_maps(self, bones: Bones) -> LinearMaps:
+        """Return the linear maps of all splats."""
+        indices, weights, gradients = self.here
+        motion = LocalMotion.at(bones, self.positions, indices, weights)
+        return LinearMaps(bones, motion.displacement, motion.jacobians(weights, gradients) @ self.axes)
+
+    def residuals(self, maps: LinearMaps, normals: Floats, own: slice | Ints) -> F64:
         """Return F(y) - F(p) - J (y - p) at y = p + Q diag(s) z, (3, R, S), metres.
 
         Parameters
@@ -47,17 +67,13 @@ class Surroundings:
         normals : z, (S, 3) the same for all, or (R, S, 3)
         own : which of the splats, (R,)
         """
-        indices, weights, gradients = self.here
-        positions, axes = self.positions[own], self.axes[own]
-        motion = LocalMotion.at(bones, positions, indices[own], weights[own])
-        linear = motion.jacobians(weights[own], gradients[own]) @ axes
-        points = _along(axes, normals)
-        points += positions.T[:, :, None]
+        points = _along(self.axes[own], normals)
+        points += self.positions[own].T[:, :, None]
         there, places = self._weights(points, normals, own), points.reshape(3, -1)
-        errors = moved(bones, places.T, there.bones, there.weights.reshape(len(there.bones), -1))
+        errors = moved(maps.bones, places.T, there.bones, there.weights.reshape(len(there.bones), -1))
         errors = errors.reshape(points.shape)
-        errors -= motion.displacement.T[:, :, None]
-        errors -= _along(linear, normals)
+        errors -= maps.displacements[own].T[:, :, None]
+        errors -= _along(maps.bent[own], normals)
         return errors
 
     def _weights(self, points: F64, normals: Floats, own: slice | Ints) -> Weights:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -37,13 +38,20 @@ class LayerField:
                 self._band = Band(self.layer.shape, self.layer.feather)
         return self._band
 
+    @cached_property
+    def reach(self) -> Box | None:
+        """The box of the shape with its feather, pixels; None where it is empty."""
+        bounds, grown = self.layer.shape.bounds, self.layer.feather.none + SLACK
+        if bounds is None:
+            return None
+        return bounds[0] - grown, bounds[1] - grown, bounds[2] + grown, bounds[3] + grown
+
     def touches(self, box: Box | None) -> bool:
         """Return whether the layer may select something in a box of its view."""
-        bounds, grown = self.layer.shape.bounds, self.layer.feather.none + SLACK
-        if bounds is None or box is None:
+        own = self.reach
+        if own is None or box is None:
             return False
-        apart = (bounds[0] - box[2], bounds[1] - box[3], box[0] - bounds[2], box[1] - bounds[3])
-        return max(apart) <= grown
+        return own[0] <= box[2] and own[1] <= box[3] and own[2] >= box[0] and own[3] >= box[1]
 
     def select(self, points: Floats, at: Projected, gradients: bool) -> Selected:
         """Evaluate at points (N, 3) seen in the layer's view, in the floating type of ``at``."""

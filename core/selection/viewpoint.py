@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..errors import SelectionError
+from ..thin_product import thin_product
 
 Floats = NDArray[np.floating]
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
@@ -80,7 +81,7 @@ class Viewpoint:
             constant = constant + linear @ origin.astype(np.float64)
             points = points - origin
         with np.errstate(all="ignore"):  # points that are not finite are sorted out by `seen`
-            clip = linear.astype(dtype) @ np.asarray(points, dtype=dtype).T
+            clip = thin_product(linear.astype(dtype), np.asarray(points, dtype=dtype).T)
             clip += constant.astype(dtype)[:, None]
             w = clip[2]
             seen = w > NEAR * np.linalg.norm(self.matrix[3])
@@ -112,7 +113,7 @@ class Viewpoint:
         np.subtract(bottom + height / 2, at.y, out=inverse)
         inverse *= by_y
         by_w += inverse
-        return rows.T.astype(slopes.dtype) @ slopes
+        return thin_product(rows.T.astype(slopes.dtype), slopes)
 
     def depth(self, points: Floats) -> Floats:
         """Return distances (N,) along the view axis, in units of camera space; positive ahead of the eye."""

@@ -165,7 +165,7 @@ def test_the_outer_half_of_the_points_finds_what_all_do(rng, make):
     for field in (hard_edge, make.Bumps(rng, 2)):
         around = Surroundings(cloud.positions.astype(float), axes.astype(float), np.arange(1000), field)
         whole = sampled_quantiles(around, bones)
-        found = outer_quantiles(around, bones, np.arange(1000))
+        found = outer_quantiles(around, around.linear_maps(bones), np.arange(1000))
         assert (found <= whole * (1 + 1e-9)).all()
         assert np.isclose(found, whole, rtol=1e-9).mean() > 0.8
         for epsilon in EPSILONS:
