@@ -13,10 +13,11 @@ from itertools import product
 
 import bpy
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.errors import RigError
 from ..core.skinning.skin import Skin
-from .attributes import has_attribute, read_attribute, remove_attribute, write_attribute
+from .attributes import LAYOUT, has_attribute, read_attribute, remove_attribute, write_attribute
 
 MAX_INFLUENCES = 4
 SKIN, BASE = "skin", "base"  # sets of influences
@@ -62,21 +63,56 @@ def read_skin(data: bpy.types.PointCloud, kind: str = SKIN) -> Skin:
     ------
     RigError : the point cloud has none, not all of them any more, or one of another type
     """
+    return Skin(*read_influences(data, kind), _read(data, kind, "gradient"))
+
+
+def read_influences(data: bpy.types.PointCloud, kind: str = SKIN) -> tuple[NDArray, NDArray]:
+    """Read bones and weights (N, K) without their gradients; raises as `read_skin`."""
+    return _read(data, kind, "index"), _read(data, kind, "weight")
+
+
+def has_gradients(data: bpy.types.PointCloud, kind: str = SKIN) -> bool:
+    """Return whether the weights there are have their gradients, all of them."""
     slots = range(influence_count(data, kind))
-    if not slots:
+    return all(_problem(data, f"{kind}:gradient_{k}", "gradient") is None for k in slots)
+
+
+def _read(data: bpy.types.PointCloud, kind: str, part: str) -> NDArray:
+    """Return indices or weights (N, K), or gradients (N, K, 3)."""
+    names = [f"{kind}:{part}_{k}" for k in range(influence_count(data, kind))]
+    if not names:
         raise RigError(f"'{data.name}' carries no skin weights; build a rig for it first")
-    for part, k in product(TYPES, slots):
-        name = f"{kind}:{part}_{k}"
-        attribute = data.attributes.get(name)
-        if attribute is None:
-            raise RigError(f"'{data.name}' has lost its attribute '{name}'; build the rig again")
-        if attribute.data_type != TYPES[part]:
-            raise RigError(
-                f"The attribute '{name}' of '{data.name}' is of type {attribute.data_type}, not "
-                f"{TYPES[part]}; build the rig again"
+    for name in names:
+        if (problem := _problem(data, name, part)) is not None:
+            again = (
+                "estimate the gradients in the Weights panel" if part == "gradient" else "build the rig again"
             )
+            raise RigError(f"{problem}; {again}")
+    return np.stack([read_attribute(data, name) for name in names], axis=1)
 
-    def column(part: str) -> np.ndarray:
-        return np.stack([read_attribute(data, f"{kind}:{part}_{k}") for k in slots], axis=1)
 
-    return Skin(indices=column("index"), weights=column("weight"), gradients=column("gradient"))
+def _problem(data: bpy.types.PointCloud, name: str, part: str) -> str | None:
+    attribute = data.attributes.get(name)
+    if attribute is None:
+        return f"'{data.name}' has lost its attribute '{name}'"
+    if attribute.data_type != TYPES[part]:
+        return f"The attribute '{name}' of '{data.name}' is of type {attribute.data_type}, not {TYPES[part]}"
+    return None
+
+
+def keep_skins(data: bpy.types.PointCloud) -> dict[str, tuple[str, NDArray]]:
+    """Return the attributes of both sets as they are, whole or not: type and values by name."""
+    names = [f"{kind}:{part}_{k}" for kind, part, k in product((SKIN, BASE), TYPES, range(MAX_INFLUENCES))]
+    return {
+        name: (data.attributes[name].data_type, read_attribute(data, name))
+        for name in names
+        if has_attribute(data, name) and data.attributes[name].data_type in LAYOUT
+    }
+
+
+def put_back_skins(data: bpy.types.PointCloud, kept: dict[str, tuple[str, NDArray]]) -> None:
+    """Undo what happened to both sets since `keep_skins`."""
+    for kind in (SKIN, BASE):
+        remove_skin(data, kind)
+    for name, (data_type, values) in kept.items():
+        write_attribute(data, name, data_type, values)

@@ -14,6 +14,7 @@ def _classes() -> tuple[type, ...]:
     from .capture_from_object import GAUSSIANIMATE_OT_capture_from_object
     from .display import GAUSSIANIMATE_OT_set_display
     from .edit_layers import GAUSSIANIMATE_OT_edit_layers
+    from .estimate_gradients import GAUSSIANIMATE_OT_estimate_gradients
     from .import_capture import GAUSSIANIMATE_OT_import_capture
     from .mirror_layers import GAUSSIANIMATE_OT_mirror_layers
     from .pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
@@ -38,6 +39,7 @@ def _classes() -> tuple[type, ...]:
         GAUSSIANIMATE_OT_view_selection_layer,
         GAUSSIANIMATE_OT_redraw_selection_layer,
         GAUSSIANIMATE_OT_toggle_rest,
+        GAUSSIANIMATE_OT_estimate_gradients,
         GAUSSIANIMATE_OT_refit_skeleton,
         GAUSSIANIMATE_OT_add_capture,
         GAUSSIANIMATE_OT_set_motion,

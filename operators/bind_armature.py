@@ -92,7 +92,10 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
         bones = planned_bones(armature)  # numbered when all has gone well
         self._subjects = Subjects((object.session_uid, object.name), (armature.session_uid, armature.name))
         self._bones = [bone.name for bone in bones]
-        return read_task(object, armature, bones, cast(Method, self.method), proxy)
+        task = read_task(object, armature, bones, cast(Method, self.method), proxy)
+        if task.estimate and (reason := missing_library("scipy", "Estimating gradients")):
+            raise MissingDependencyError(reason)
+        return task
 
     @staticmethod
     def work(state: BindTask, progress: Progress) -> Skin:

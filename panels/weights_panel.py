@@ -17,6 +17,7 @@ from ..gaussianimate_addon.weights.layer_list import (
 )
 from ..operators.bind_armature import GAUSSIANIMATE_OT_bind
 from ..operators.edit_layers import GAUSSIANIMATE_OT_edit_layers
+from ..operators.estimate_gradients import GAUSSIANIMATE_OT_estimate_gradients
 from ..operators.mirror_layers import GAUSSIANIMATE_OT_mirror_layers
 from ..operators.redraw_selection_layer import GAUSSIANIMATE_OT_redraw_selection_layer
 from ..operators.toggle_rest import GAUSSIANIMATE_OT_toggle_rest
@@ -24,6 +25,7 @@ from ..operators.view_selection_layer import GAUSSIANIMATE_OT_view_selection_lay
 from .layout import SubPanel, reason_below, wrapped
 
 ICONS = {"rectangle": "MESH_PLANE", "ellipse": "MESH_CIRCLE", "lasso": "STROKE", "stroke": "BRUSH_DATA"}
+DRAW = "Draw with the tools at the foot of the toolbar"
 NO_DEFORM = "This bone moves no splats: choose one whose Deform is on, such as a skin bone of a capture's rig"
 SIGNS = {"add": "ADD", "subtract": "REMOVE", "replace": "FILE_REFRESH", "multiply": "X", "mix": "COLOR"}
 
@@ -99,15 +101,15 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
         if (problem := unreadable(object)) is not None:
             wrapped(context, layout, problem, "ERROR")
             return
-        if not (bone := layer_list(object).bone):
-            wrapped(context, layout, "Choose the bone that weights are drawn for", "INFO")
-            return
-        if all(layer.bone != bone for layer in listed_layers(object)):
-            moves = holds_splats(data.bones[bone])
-            hint = "Draw with the tools at the foot of the toolbar" if moves else NO_DEFORM
+        if (hint := hint_before_layers(object, data)) is None:
+            self._draw_layers(context, object)
+        else:
             wrapped(context, layout, hint, "INFO")
-            return
-        self._draw_layers(context, object)
+        estimate = GAUSSIANIMATE_OT_estimate_gradients.bl_idname
+        if listed_layers(object):
+            layout.operator_menu_enum(estimate, "layers", icon="NORMALS_VERTEX")
+        else:
+            layout.operator(estimate, icon="NORMALS_VERTEX")
 
     def _draw_layers(self, context: bpy.types.Context, object: bpy.types.Object) -> None:
         layout, shown, layers = self.layout, layer_list(object), listed_layers(object)
@@ -142,3 +144,14 @@ class GAUSSIANIMATE_PT_weights(SubPanel, bpy.types.Panel):
         one.whole_bone = False
         all_of_it = row.operator(GAUSSIANIMATE_OT_mirror_layers.bl_idname, text="Mirror Bone")
         all_of_it.whole_bone = True
+
+
+def hint_before_layers(object: bpy.types.Object, armature: bpy.types.Armature) -> str | None:
+    """Return what is to be done before the active bone has layers to list; None where it has some."""
+    if not (bone := layer_list(object).bone):
+        return "Choose the bone that weights are drawn for"
+    if any(layer.bone == bone for layer in listed_layers(object)):
+        return None
+    return (
+        "Draw with the tools at the foot of the toolbar" if holds_splats(armature.bones[bone]) else NO_DEFORM
+    )

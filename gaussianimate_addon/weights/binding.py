@@ -15,7 +15,7 @@ from ..capture_object import is_capture_object
 from ..deformer import add_deformer
 from ..modifiers import DISPLAY, remove_modifier
 from ..rig_object import own_splats, show_playback
-from ..skin_attributes import BASE, SKIN, influence_count, read_skin, remove_skin, write_skin
+from ..skin_attributes import SKIN, keep_skins, put_back_skins, write_skin
 from .layers import LAYERS, padded, restart_layers, restore_text
 from .numbering import (
     bone_numbers,
@@ -67,22 +67,15 @@ def bind_splats(
 def weights_kept(object: bpy.types.Object, armature: bpy.types.Object) -> Iterator[None]:
     """Put weights, layers and the numbers of bones back where something goes wrong."""
     data, numbers = splats(object), bone_numbers(armature)
-    text, skins = data.get(LAYERS), {kind: _skin_of(data, kind) for kind in (SKIN, BASE)}
+    text, skins = data.get(LAYERS), keep_skins(data)
     try:
         yield
     except BaseException:
         object.data = data  # where splats of its own were made
         restore_numbers(armature, numbers)
-        for kind, skin in skins.items():
-            remove_skin(data, kind)
-            if skin is not None:
-                write_skin(data, skin, kind)
+        put_back_skins(data, skins)
         restore_text(object, text)
         raise
-
-
-def _skin_of(data: bpy.types.PointCloud, kind: str) -> Skin | None:
-    return read_skin(data, kind) if influence_count(data, kind) else None
 
 
 def _parent(context: bpy.types.Context, object: bpy.types.Object, armature: bpy.types.Object) -> None:

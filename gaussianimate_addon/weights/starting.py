@@ -15,7 +15,7 @@ from ...core.skinning.skin import STATIC, Skin, make_skin
 from ..armature import SKIN_BONE, indexed_bones
 from ..attributes import read_attribute, splats
 from ..deformer import bind_matrix
-from ..skin_attributes import BASE, SKIN, influence_count, read_skin
+from ..skin_attributes import BASE, SKIN, has_gradients, influence_count, read_influences, read_skin
 from .layers import empty_skin
 
 Method = Literal["HEAT", "ENVELOPE", "PROXY", "CAPTURE", "EMPTY"]
@@ -52,6 +52,7 @@ class BindTask:
     positions : (N, 3) of the splats, object space
     bind : (4, 4) object to armature space
     present : the weights the splats have, where the method keeps them
+    estimate : whether gradients are estimated for them, as another tool wrote weights alone
     successors : (B,) the bone that takes over from each bone of ``present``
     """
 
@@ -61,6 +62,7 @@ class BindTask:
     bones: BoneLines
     proxy: ProxyMesh | None = None
     present: Skin | None = None
+    estimate: bool = False
     successors: NDArray[np.int32] | None = None
 
 
@@ -101,12 +103,13 @@ def read_task(
     lines, bind = read_bones(bones), bind_matrix(object, armature)
     positions = read_attribute(splats(object), "position").astype(np.float64)
     mesh = present = successors = None
+    estimate = False
     if method == "PROXY":
         mesh = _read_proxy(object, proxy or _deformed_mesh(armature), [bone.name for bone in bones])
     elif method == "CAPTURE":
-        present = _present_skin(object)
+        present, estimate = _present_skin(object)
         successors = _successors(object, armature, present, positions, lines, bind)
-    return BindTask(method, positions, bind, lines, mesh, present, successors)
+    return BindTask(method, positions, bind, lines, mesh, present, estimate, successors)
 
 
 def _deformed_mesh(armature: bpy.types.Object) -> bpy.types.Object:
@@ -141,12 +144,20 @@ def _read_proxy(object: bpy.types.Object, proxy: bpy.types.Object, names: list[s
     return ProxyMesh(vertices, triangles.astype(np.intp), weights, from_splats)
 
 
-def _present_skin(object: bpy.types.Object) -> Skin:
-    data = splats(object)
-    kind = BASE if influence_count(data, BASE) else SKIN
+def _present_skin(object: bpy.types.Object) -> tuple[Skin, bool]:
+    """Return the weights there are, and whether they lack gradients."""
+    data, kind = splats(object), standing_kind(object)
     if not influence_count(data, kind):
         raise RigError(f"'{object.name}' has no weights of a capture; build its rig first, or choose another")
-    return read_skin(data, kind)
+    if has_gradients(data, kind):
+        return read_skin(data, kind), False
+    indices, weights = read_influences(data, kind)
+    return Skin(indices, weights, np.zeros((*weights.shape, 3), np.float32)), True
+
+
+def standing_kind(object: bpy.types.Object) -> str:
+    """Return which weights of splats no layers have made: those that layers start from, or their own."""
+    return BASE if influence_count(splats(object), BASE) else SKIN
 
 
 def _successors(
@@ -226,7 +237,8 @@ def _weights(task: BindTask, progress: Progress) -> Skin:
         assert skin is not None and successors is not None
         table = np.append(successors, STATIC)  # index -1 finds the last
         indices = table[np.where(skin.indices < len(successors), skin.indices, STATIC)]
-        return make_skin(p, indices, skin.weights, skin.gradients, bone_count=count)
+        gradients = None if task.estimate else skin.gradients
+        return make_skin(p, indices, skin.weights, gradients, bone_count=count, progress=progress)
     return empty_skin(len(p))
 
 
