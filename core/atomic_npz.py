@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from .errors import GaussiAnimateError, RigError
 
+SAID = 120  # letters of what a library says of a damaged file
+
 
 def write_npz(path: str | PathLike[str], arrays: Mapping[str, NDArray], *, compress: bool = True) -> None:
     """Write arrays to `path` under a temporary name, then rename, so that no reader ever meets half a file.
@@ -67,11 +69,25 @@ def read_npz(
             missing = [name for name in required if name not in archive.files]
             if missing:
                 raise error(f"{path}: is not {what}, it lacks {', '.join(missing)}.")
-            return {name: archive[name] for name in archive.files}
+            return {name: array_of(archive, name) for name in archive.files}
     except GaussiAnimateError:
         raise
     except Exception as problem:  # zipfile and numpy raise nearly anything at damaged bytes
-        said = " ".join(str(problem).split()) or type(problem).__name__
+        said = in_short(problem)
         if "pickle" in said:  # what numpy takes anything else for
             said = "no numpy archive"
         raise error(f"{path}: is not {what}, or is damaged ({said}).") from problem
+
+
+def array_of(archive: np.lib.npyio.NpzFile, name: str) -> NDArray:
+    """Return an array of an archive; numpy hands out the bytes of what has lost the mark of an array."""
+    array = archive[name]
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{name} is no array")
+    return array
+
+
+def in_short(problem: BaseException) -> str:
+    """Return what a library says of damaged bytes, on one line and without the bytes that it quotes."""
+    said = " ".join(str(problem).split()) or type(problem).__name__
+    return said if len(said) <= SAID else f"{said[:SAID]}..."

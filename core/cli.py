@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with needed(options.needs if "needs" in options else ()):
             options.run(options)
     except GaussiAnimateError as error:
-        print(f"gaussianimate: {error}", file=sys.stderr)
+        print(f"gaussianimate: {_printable(str(error))}", file=sys.stderr)
         return 1
     except MemoryError:
         print("gaussianimate: not enough memory; use fewer frames or splats.", file=sys.stderr)
@@ -47,6 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("gaussianimate: cancelled.", file=sys.stderr)
         return 1
     return 0
+
+
+def _printable(text: str) -> str:
+    """Return a text that quotes a damaged file without what a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

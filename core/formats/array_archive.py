@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic_npz import array_of, in_short
 from ..capture import Capture
 from ..cloud import GaussianCloud
 from ..errors import FormatError
@@ -55,10 +56,10 @@ def _load(path: Path) -> Arrays:
     """Return the arrays that are understood; of the others only their names count."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] if key in WANTED else np.empty(0) for key in archive.files}
+            return {key: array_of(archive, key) if key in WANTED else np.empty(0) for key in archive.files}
     except Exception as error:  # zipfile, zlib and numpy meet damage with a dozen exception types
         raise FormatError(
-            path, f"the archive is damaged, or holds pickles, which are not read ({error})"
+            path, f"the archive is damaged, or holds pickles, which are not read ({in_short(error)})"
         ) from error
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic_npz import array_of, in_short
 from ..errors import RigError
 from ..progress import Progress, no_progress
 from ..rigging.rig import Rig
@@ -75,11 +76,10 @@ class LearnedMotion:
         """
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+                arrays = {name: array_of(archive, name) for name in archive.files}
         except Exception as problem:  # zipfile and numpy raise nearly anything at damaged bytes
-            said = " ".join(str(problem).split()) or type(problem).__name__
             raise RigError(
-                f"The learned motion is damaged ({said}); build the rig again from the capture."
+                f"The learned motion is damaged ({in_short(problem)}); build the rig again from the capture."
             ) from problem
         if "version" in arrays and not (arrays["version"] == VERSION).all():
             raise RigError(

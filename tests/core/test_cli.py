@@ -4,6 +4,7 @@ import json
 import runpy
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -201,6 +202,43 @@ def test_errors_are_one_sentence_on_stderr_and_code_1(rig, folder, monkeypatch, 
     out, err = capsys.readouterr()
     assert not out and len(err.strip().splitlines()) == 1 and "Traceback" not in err
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_damaged_files_are_quoted_in_short_and_harmlessly(rig, folder, tmp_path, capsys):
+    whole = (folder / "rig.npz").read_bytes()
+    with zipfile.ZipFile(
+        folder / "rig.npz"
+    ) as archive:  # a long name that differs from that in the directory
+        first = archive.infolist()[0]
+    at = whole.index(first.filename.encode())
+    length = whole[at - 4 : at]
+    (tmp_path / "rig.npz").write_bytes(whole[: at - 4] + b"\xff\x1f" + length[2:] + whole[at:])
+    assert main(["pose", str(tmp_path / "rig.npz"), "--frames", ":", "-o", str(tmp_path / "x.npz")]) == 1
+    assert "is damaged" in (error := capsys.readouterr().err) and len(error) < 300 + len(str(tmp_path))
+    head = "ply\nformat binary_little_endian 1.0\nelement vertex 1\nproperty float \x1b[31mx\nend_header\n"
+    (tmp_path / "red.ply").write_bytes(head.encode() + bytes(4))
+    assert main(["info", str(tmp_path / "red.ply")]) == 1
+    assert capsys.readouterr().err[:-1].isprintable()
+
+
+@pytest.mark.parametrize(
+    "name, command",
+    [
+        ("rig.npz", ["info", "bytes.npz"]),
+        ("rig.npz", ["pose", "bytes.npz", "--frames", ":", "-o", "x.npz"]),
+        ("capture.npz", ["rig", "bytes.npz", "-o", "x.npz"]),
+        ("motion.npz", ["pose", "rig.npz", "--motion", "bytes.npz", "-o", "x.npz"]),
+    ],
+)
+def test_arrays_that_lost_their_mark_are_damage(rig, folder, monkeypatch, capsys, name, command):
+    monkeypatch.chdir(folder)
+    with np.load("rig.npz") as made:
+        np.savez("motion.npz", rotations=made["joint_rotations"], fps=24.0)
+    with zipfile.ZipFile("bytes.npz", "w") as damaged, zipfile.ZipFile(name) as whole:
+        for entry in whole.namelist():
+            damaged.writestr(entry, whole.read(entry).replace(b"NUMPY", b"LUMPY"))
+    assert main(command) == 1
+    assert "damaged" in (error := capsys.readouterr().err) and "is no array" in error
 
 
 @pytest.mark.parametrize(
