@@ -14,12 +14,14 @@ from that of the strongest bone, so that where all bones move alike second deriv
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Points at once: larger products are shared among threads by the linear algebra, which these are already.
-BLOCK = 1024
+from ..thin_product import thin_product
+
+BLOCK = 1024  # points at once, which stay in the processor's memory
 F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
@@ -44,6 +46,11 @@ class Bones:
         moves[:-1] = np.asarray(transforms, np.float64) - np.eye(3, 4)
         offset = moves[:, :, :3] @ centre + moves[:, :, 3]
         return cls(np.ascontiguousarray(moves[:, :, :3]), offset, centre)
+
+    @cached_property
+    def kinds(self) -> Ints:
+        """Numbers (B + 1,), the same for bones that move exactly alike."""
+        return np.unique(_table(self), axis=0, return_inverse=True)[1].ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +117,7 @@ def moved(bones: Bones, points: Floats, chosen: Ints, weights: Floats) -> F64:
     found = np.empty((3, len(points)))
     for start in range(0, len(points), BLOCK):
         part = slice(start, start + BLOCK)
-        blend = table @ weights[:, part]  # (12, P)
+        blend = thin_product(table, weights[:, part])  # (12, P)
         x, y, z = (points[part] - bones.centre).T
         for i in range(3):
             found[i, part] = blend[3 * i] * x + blend[3 * i + 1] * y + blend[3 * i + 2] * z + blend[9 + i]

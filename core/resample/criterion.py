@@ -8,6 +8,7 @@ length, is what these criteria find. A splat whose quantile is above epsilon mus
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -110,12 +111,10 @@ def worst_errors(
     if judge.draws:
         judge.draw(bones, worst, overshoots, progress)
         return worst
-    everything = slice(0, len(cloud))
     for number, each in enumerate(bones):
         with np.errstate(all="ignore"):
             errors = judge.quantiles(each, _within(progress, number / len(bones), 1 / len(bones)))
-            sizes = judge.sizes(each) if overshoots else None
-            judge.note(worst, everything, errors, sizes)
+            judge.note(worst, slice(None), each, errors, overshoots)
     return worst
 
 
@@ -169,8 +168,7 @@ class _Judge:
             with np.errstate(all="ignore"):
                 for bones in poses:
                     errors = np.nan_to_num(self._at_points(around, bones, part.start), nan=0, posinf=0)
-                    sizes = self._sizes(bones, rows) if overshoots else None
-                    self.note(worst, rows, errors.astype(np.float32), sizes)
+                    self.note(worst, rows, bones, errors.astype(np.float32), overshoots)
 
         each_chunk(work, len(self.cloud), KEPT if keep else CHUNK, progress, "Sample bent splats")
 
@@ -185,29 +183,32 @@ class _Judge:
         self,
         worst: Errors,
         rows: slice | Ints,
+        bones: Bones,
         errors: NDArray[np.float32],
-        sizes: NDArray[np.floating] | None,
+        overshoots: bool,
     ) -> None:
-        """Let the worst of some splats follow the errors in one pose; with sizes, what sticks out too."""
+        """Let the worst of some splats follow the errors in one pose, and what sticks out if asked for."""
         worst.quantiles[rows] = np.maximum(worst.quantiles[rows], errors)
-        if sizes is not None:
-            reach = np.nan_to_num(errors / np.where(errors > self.threshold, sizes, np.inf))
-            worst.overshoots[rows] = np.maximum(worst.overshoots[rows], reach)
+        if not overshoots:
+            return
+        failing = np.flatnonzero(errors > self.threshold)
+        own = failing if isinstance(rows, slice) else rows[failing]
+        reach = np.nan_to_num(errors[failing] / self._sizes(bones, own))
+        worst.overshoots[own] = np.maximum(worst.overshoots[own], reach)
 
-    def sizes(self, bones: Bones) -> F64:
-        """Return the largest standard deviation of each posed splat, (N,)."""
-        found = np.empty(len(self.cloud))
+    def _sizes(self, bones: Bones, rows: Ints) -> F64:
+        """Return the largest standard deviation of posed splats, (R,)."""
+        found = np.empty(len(rows))
 
-        def work(rows: slice) -> None:
-            found[rows] = self._sizes(bones, rows)
+        def work(part: slice) -> None:
+            own = rows[part]
+            axes, weights, gradients = self._axes(own), self.skin.weights[own], self.skin.gradients[own]
+            posed = axes + self._motion(bones, own).jacobians(weights, gradients) @ axes
+            largest = eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0]
+            found[part] = np.sqrt(np.maximum(largest, 0))
 
         each_chunk(work, len(found), CHUNK)
         return found
-
-    def _sizes(self, bones: Bones, rows: slice | Ints) -> F64:
-        axes, weights, gradients = self._axes(rows), self.skin.weights[rows], self.skin.gradients[rows]
-        posed = axes + self._motion(bones, rows).jacobians(weights, gradients) @ axes
-        return np.sqrt(np.maximum(eigenvalues(np.swapaxes(posed, 1, 2) @ posed)[:, 0], 0))
 
     def _axes(self, rows: slice | Ints) -> F64:
         """Return Q diag(s), (C, 3, 3)."""
@@ -222,9 +223,10 @@ class _Judge:
     def _first_look(self, bones: Bones, progress: Progress) -> F64:
         """Return cautious errors (N,) from what each splat knows itself; 0 where its bones move as one."""
         found = np.zeros(len(self.cloud))
-        bend = _steepest(self.skin) ** 2
+        bend = self._steepest**2
 
-        def work(rows: slice) -> None:
+        def work(part: slice) -> None:
+            rows = part.start + self._bent(bones, part)
             motion = self._motion(bones, rows)
             gradients = self.skin.gradients[rows].astype(np.float64)
             spreads, _ = spread(quadratic_forms(motion, self._axes(rows), gradients))
@@ -235,6 +237,24 @@ class _Judge:
 
         each_chunk(work, len(found), CHUNK, progress, "Find bent splats")
         return np.nan_to_num(found, nan=0, posinf=0)
+
+    def _bent(self, bones: Bones, part: slice) -> NDArray[np.intp]:
+        """Return which splats of a part have bones that move against each other: a pose often turns few."""
+        kinds = bones.kinds[self.skin.indices[part]]
+        return np.flatnonzero((self._used[part] & (kinds != kinds[:, :1])).any(axis=1))
+
+    @cached_property
+    def _used(self) -> NDArray[np.bool_]:
+        """Say which bones (N, K) move a splat."""
+        return (self.skin.weights > 0) | self.skin.gradients.any(axis=2)
+
+    @cached_property
+    def _steepest(self) -> float:
+        """Return a gradient, 1/m, that hardly any splat exceeds, twice: second derivatives of a soft step are
+        at most four times the square of the steepest first."""
+        few = self.skin.gradients[:: max(len(self.skin) // 20000, 1)]
+        norms = np.linalg.norm(few, axis=2).max(axis=1, initial=0)
+        return 2 * float(np.quantile(norms, 0.999)) if len(norms) else 0.0
 
     def _closed_form(self, bones: Bones, rows: Ints, progress: Progress) -> F64:
         """Return the quantiles (R,) of the second-order errors of splats ``rows``."""
@@ -251,10 +271,3 @@ class _Judge:
 
         each_chunk(work, len(rows), CHUNK, progress, "Find bent splats")
         return found
-
-
-def _steepest(skin: Skin) -> float:
-    """Return a gradient, 1/m, that hardly any splat exceeds, twice: second derivatives of a soft step are at
-    most four times the square of the steepest first."""
-    norms = np.linalg.norm(skin.gradients[:: max(len(skin) // 20000, 1)], axis=2).max(axis=1, initial=0)
-    return 2 * float(np.quantile(norms, 0.999)) if len(norms) else 0.0

@@ -55,20 +55,21 @@ def sampled_quantiles(
         part = slice(start, start + chunk)
         size = len(around.rows[part])
         normals = even_normals(samples) if rng is None else rng.standard_normal((size, samples, 3))
-        quantiles[part] = _quantile(_squares(around, maps, normals, part))
+        quantiles[part] = _quantile(_squared(around.residuals(maps.take(part), normals)))
     return quantiles
 
 
-def outer_quantiles(around: Surroundings, maps: LinearMaps, own: Ints) -> F64:
-    """Return the 95 % quantiles (R,) of the error at 128 even points of splats ``own`` (R,).
+def outer_quantiles(around: Surroundings, maps: LinearMaps) -> F64:
+    """Return the 95 % quantile of the error at 128 even points of each splat that the maps are of, (R,).
 
     Only the half that lies further out is looked at: the seven largest errors, the last of which is the
     quantile, are hardly ever elsewhere. What is found is never above the quantile of all.
     """
-    quantiles, chunk, normals = np.empty(len(own)), POINTS // 64, outer_normals()
-    for start in range(0, len(own), chunk):
+    quantiles, chunk, normals = np.empty(len(maps.own)), POINTS // 64, outer_normals()
+    for start in range(0, len(quantiles), chunk):
         part = slice(start, start + chunk)
-        quantiles[part] = _quantile(_squares(around, maps, normals, own[part]), left_out=64)
+        errors = around.residuals(maps.take(part), normals)
+        quantiles[part] = _quantile(_squared(errors), left_out=64)
     return quantiles
 
 
@@ -77,11 +78,6 @@ def outer_normals() -> F64:
     """Return those 64 of 128 even points that are furthest from the centre, (64, 3)."""
     normals = even_normals(128)
     return normals[np.argsort((normals**2).sum(axis=1))[64:]]
-
-
-def _squares(around: Surroundings, maps: LinearMaps, normals: Floats, own: slice | Ints) -> F64:
-    """Return squared errors (R, S) of splats ``own``."""
-    return _squared(around.residuals(maps, normals, own))
 
 
 def _squared(errors: F64) -> F64:
@@ -106,15 +102,17 @@ def probed_quantiles(around: Surroundings, bones: Bones, threshold: float) -> F6
     error. Where these explain all probes, or where nothing there comes near the threshold, the closed form
     stands; elsewhere, at the hard or narrow borders of selections, points are drawn.
     """
-    maps = around.linear_maps(bones)
-    errors = around.residuals(maps, PROBES, slice(None))
-    entries = 0.5 * (errors[..., :7] + errors[..., 7:]) @ _FIT.T  # (3, C, 6)
+    quantiles = np.zeros(len(around.rows))
+    maps = around.linear_maps(bones, around.bent_by(bones, len(PROBES)))
+    errors = around.residuals(maps, PROBES)
+    entries = 0.5 * (errors[..., :7] + errors[..., 7:]) @ _FIT.T  # (3, R, 6)
     forms = entries[..., _SQUARE].reshape(3, -1, 3, 3).transpose(1, 2, 0, 3)
     fitted = entries @ _PRODUCTS.T
     errors[..., :7] -= fitted
     errors[..., 7:] -= fitted
     off = np.sqrt(_squared(errors).max(axis=1))
-    quantiles = np.asarray(estimate(*spread(forms)), np.float64)
-    doubtful = np.flatnonzero((quantiles + off > threshold) & (off > TRUST * quantiles))
-    quantiles[doubtful] = outer_quantiles(around, maps, doubtful)
+    found = np.asarray(estimate(*spread(forms)), np.float64)
+    doubtful = np.flatnonzero((found + off > threshold) & (off > TRUST * found))
+    found[doubtful] = outer_quantiles(around, maps.take(doubtful))
+    quantiles[maps.own] = found
     return quantiles

@@ -15,19 +15,26 @@ from .weight_fields import WeightField, Weights, all_weights
 F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
+HELD = 1e-12  # weights below are rounding
 
 
 class LinearMaps(NamedTuple):
-    """What C splats follow a pose by, as displacements from rest.
+    """What R splats follow a pose by, as displacements from rest.
 
     bones : the pose
-    displacements : (C, 3) F(p) - p
-    bent : (C, 3, 3) (J - 1) Q diag(s)
+    own : (R,) which of the splats
+    displacements : (R, 3) F(p) - p
+    bent : (R, 3, 3) (J - 1) Q diag(s)
     """
 
     bones: Bones
+    own: Ints
     displacements: F64
     bent: F64
+
+    def take(self, rows: slice | Ints) -> LinearMaps:
+        """Return those of some of the R."""
+        return LinearMaps(self.bones, self.own[rows], self.displacements[rows], self.bent[rows])
 
 
 @dataclass(eq=False)
@@ -47,44 +54,74 @@ class Surroundings:
 
     def __post_init__(self) -> None:
         self._kept: dict[int, _Kept] = {}
+        self._holding: dict[int, tuple[Ints, NDArray[np.bool_]]] = {}
 
     @cached_property
     def here(self) -> tuple[Ints, Floats, Floats]:
         """Indices, weights and gradients at the centres."""
         return self.field(self.positions, self.rows)
 
-    def linear_maps(self, bones: Bones) -> LinearMaps:
-        """Return the linear maps of all splats."""
-        indices, weights, gradients = self.here
-        motion = LocalMotion.at(bones, self.positions, indices, weights)
-        return LinearMaps(bones, motion.displacement, motion.jacobians(weights, gradients) @ self.axes)
+    def bent_by(self, bones: Bones, samples: int) -> Ints:
+        """Return the splats (R,) that may be bent: bones that move against each other hold them.
 
-    def residuals(self, maps: LinearMaps, normals: Floats, own: slice | Ints) -> F64:
+        Those that hold one of as many points as samples; all splats, where the field was not asked yet about
+        so many of each, or what it said is not kept.
+        """
+        kept = self._kept.get(samples)
+        if kept is None or not kept.known.all():
+            return np.arange(len(self.rows))
+        if samples not in self._holding:
+            self._holding[samples] = self._held(kept.all)
+        holding, held = self._holding[samples]
+        kinds = bones.kinds[holding][:, None]
+        first, last = (
+            np.where(held, kinds, len(bones.linear)).min(axis=0),
+            np.where(held, kinds, -1).max(axis=0),
+        )
+        return np.flatnonzero(first < last)
+
+    def _held(self, there: Weights) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return bones (B,) and whether they hold splats (B, C), at the centre or at points there."""
+        indices, weights, _ = self.here
+        bones, rows = np.union1d(there.bones, indices), np.arange(len(self.rows))
+        held = np.zeros((len(bones), len(rows)), bool)
+        held[np.searchsorted(bones, there.bones)] = (there.weights > HELD).any(axis=2)
+        for slot in range(indices.shape[1]):
+            held[np.searchsorted(bones, indices[:, slot]), rows] |= weights[:, slot] > HELD
+        return bones, held
+
+    def linear_maps(self, bones: Bones, own: Ints | None = None) -> LinearMaps:
+        """Return the linear maps of splats ``own`` (R,); None: of all."""
+        own = np.arange(len(self.rows)) if own is None else own
+        indices, weights, gradients = self.here
+        motion = LocalMotion.at(bones, self.positions[own], indices[own], weights[own])
+        jacobians = motion.jacobians(weights[own], gradients[own])
+        return LinearMaps(bones, own, motion.displacement, jacobians @ self.axes[own])
+
+    def residuals(self, maps: LinearMaps, normals: Floats) -> F64:
         """Return F(y) - F(p) - J (y - p) at y = p + Q diag(s) z, (3, R, S), metres.
 
         Parameters
         ----------
-        normals : z, (S, 3) the same for all, or (R, S, 3)
-        own : which of the splats, (R,)
+        normals : z, (S, 3) the same for all splats of the maps, or (R, S, 3)
         """
-        points = _along(self.axes[own], normals)
-        points += self.positions[own].T[:, :, None]
-        there, places = self._weights(points, normals, own), points.reshape(3, -1)
+        points = _along(self.axes[maps.own], normals)
+        points += self.positions[maps.own].T[:, :, None]
+        there, places = self._weights(points, normals, maps.own), points.reshape(3, -1)
         errors = moved(maps.bones, places.T, there.bones, there.weights.reshape(len(there.bones), -1))
         errors = errors.reshape(points.shape)
-        errors -= maps.displacements[own].T[:, :, None]
-        errors -= _along(maps.bent[own], normals)
+        errors -= maps.displacements.T[:, :, None]
+        errors -= _along(maps.bent, normals)
         return errors
 
-    def _weights(self, points: F64, normals: Floats, own: slice | Ints) -> Weights:
+    def _weights(self, points: F64, normals: Floats, own: Ints) -> Weights:
         """Return the weights at points (3, R, S) of splats ``own``: of bones (B,), (B, R, S)."""
-        chosen = np.arange(len(self.rows))[own]
         if not self.keep or normals.ndim == 3:
-            return self._asked(points, chosen)
+            return self._asked(points, own)
         kept = self._kept.setdefault(normals.shape[-2], _Kept(len(self.rows), normals.shape[-2]))
-        new = np.flatnonzero(~kept.known[chosen])
+        new = np.flatnonzero(~kept.known[own])
         if len(new):
-            kept.store(chosen[new], self._asked(points[:, new], chosen[new]))
+            kept.store(own[new], self._asked(points[:, new], own[new]))
         return kept.of(own)
 
     def _asked(self, points: F64, own: Ints) -> Weights:
@@ -133,18 +170,18 @@ class _Kept:
 
     def __init__(self, count: int, samples: int) -> None:
         self.known = np.zeros(count, bool)
-        self._kept = Weights(np.zeros(0, np.int32), np.zeros((0, count, samples)))
+        self.all = Weights(np.zeros(0, np.int32), np.zeros((0, count, samples)))
 
     def store(self, own: Ints, found: Weights) -> None:
         """Keep the weights of splats ``own``."""
-        bones = np.union1d(self._kept.bones, found.bones)
-        if len(bones) > len(self._kept.bones):
-            weights = np.zeros((len(bones), *self._kept.weights.shape[1:]))
-            weights[np.searchsorted(bones, self._kept.bones)] = self._kept.weights
-            self._kept = Weights(bones, weights)
-        self._kept.weights[np.searchsorted(bones, found.bones)[:, None], own] = found.weights
+        bones = np.union1d(self.all.bones, found.bones)
+        if len(bones) > len(self.all.bones):
+            weights = np.zeros((len(bones), *self.all.weights.shape[1:]))
+            weights[np.searchsorted(bones, self.all.bones)] = self.all.weights
+            self.all = Weights(bones, weights)
+        self.all.weights[np.searchsorted(bones, found.bones)[:, None], own] = found.weights
         self.known[own] = True
 
-    def of(self, own: slice | Ints) -> Weights:
+    def of(self, own: Ints) -> Weights:
         """Return the weights of splats ``own``."""
-        return Weights(self._kept.bones, self._kept.weights[:, own])
+        return Weights(self.all.bones, self.all.weights[:, own])

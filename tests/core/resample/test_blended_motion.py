@@ -84,5 +84,15 @@ def test_a_rigid_motion_afterwards_keeps_the_sum_of_squares(rng, make):
 
 def test_the_static_bone_stays():
     bones = Bones.of(np.full((2, 3, 4), 7.0), np.ones(3))
-    still = moved(bones, np.ones((1, 3)), np.array([[-1]]), np.ones((1, 1)))
+    still = moved(bones, np.ones((1, 3)), np.array([-1]), np.ones((1, 1)))
     assert (still == 0).all()
+
+
+def test_kinds_are_the_same_for_bones_that_move_exactly_alike(rng, make):
+    """The static bone, which comes last, too."""
+    pose = make.pose(rng, 5)
+    pose[3], pose[1] = pose[0], np.eye(3, 4)
+    pose[4] = pose[2] + 1e-15
+    kinds = Bones.of(pose, np.array([0.3, -0.2, 0.1])).kinds
+    assert kinds[3] == kinds[0] and kinds[1] == kinds[-1]
+    assert len(set(kinds.tolist())) == 4

@@ -7,7 +7,7 @@ from gaussianimate.core.cloud import GaussianCloud
 from gaussianimate.core.errors import Cancelled, RigError
 from gaussianimate.core.render.camera import Camera
 from gaussianimate.core.resample.blended_motion import Bones
-from gaussianimate.core.resample.criterion import affine_errors, worst_errors
+from gaussianimate.core.resample.criterion import _Judge, affine_errors, worst_errors
 from gaussianimate.core.resample.sampled_error import even_normals, outer_quantiles, sampled_quantiles
 from gaussianimate.core.resample.surroundings import Surroundings
 from gaussianimate.core.resample.weight_fields import StoredField
@@ -165,7 +165,7 @@ def test_the_outer_half_of_the_points_finds_what_all_do(rng, make):
     for field in (hard_edge, make.Bumps(rng, 2)):
         around = Surroundings(cloud.positions.astype(float), axes.astype(float), np.arange(1000), field)
         whole = sampled_quantiles(around, bones)
-        found = outer_quantiles(around, around.linear_maps(bones), np.arange(1000))
+        found = outer_quantiles(around, around.linear_maps(bones))
         assert (found <= whole * (1 + 1e-9)).all()
         assert np.isclose(found, whole, rtol=1e-9).mean() > 0.8
         for epsilon in EPSILONS:
@@ -195,6 +195,73 @@ def test_the_field_is_asked_once_for_all_poses(rng, make, bent):
     assert sum(asked) == alone > 14 * len(cloud)
     np.testing.assert_array_equal(many.quantiles, one.quantiles)
     np.testing.assert_array_equal(many.overshoots, one.overshoots)
+
+
+def recorded(patch, owner, name):
+    """Return a list that what a method returns is added to from now on."""
+    found, method = [], getattr(owner, name)
+
+    def recording(self, *given):
+        found.append(method(self, *given))
+        return found[-1]
+
+    patch.setattr(owner, name, recording)
+    return found
+
+
+def chain_poses(rng, make, bones):
+    """Each bone of a chain turned alone: those below go with it, those above stay."""
+    turns = make.pose(rng, bones, angle=1.2, shift=0.2)
+    return np.stack(
+        [
+            [turns[turned] if bone >= turned else np.eye(3, 4) for bone in range(bones)]
+            for turned in range(bones)
+        ]
+    )
+
+
+def test_poses_that_turn_one_bone_are_judged_where_it_bends_something(rng, make, monkeypatch):
+    """With the same result as everywhere, bit by bit; and for most splats not at all."""
+    field, cloud = make.Bumps(rng, 8), make.cloud(rng, 3000)
+    whole, poses = make.skin(field, cloud.positions), chain_poses(rng, make, 8)
+    skin = Skin(
+        whole.indices[:, :2],
+        whole.weights[:, :2] / whole.weights[:, :2].sum(1)[:, None],
+        whole.gradients[:, :2],
+    )
+    skin.gradients[:, 1] = -skin.gradients[:, 0]
+    skin.weights[::5], skin.gradients[::5] = (1, 0), 0  # of one bone alone
+    for threshold, overshoots in ((0.0, True), (0.01, True), (0.01, False)):
+        with monkeypatch.context() as patch:
+            judged = recorded(patch, _Judge, "_bent")
+            found = worst_errors(cloud, skin, poses, threshold=threshold, overshoots=overshoots)
+            patch.setattr(_Judge, "_bent", lambda self, bones, part: np.arange(part.stop - part.start))
+            expected = worst_errors(cloud, skin, poses, threshold=threshold, overshoots=overshoots)
+        np.testing.assert_array_equal(found.quantiles, expected.quantiles)
+        np.testing.assert_array_equal(found.overshoots, expected.overshoots)
+        assert found.quantiles.max() > 0.01 and found.overshoots.any() == overshoots
+        assert 0.05 < sum(map(len, judged)) / (len(poses) * len(cloud)) < 0.5
+
+
+def test_layers_are_judged_where_a_pose_bends_something_too(rng, make, monkeypatch):
+    camera = Camera.orthographic((0, -4, 0), (0, 0, 0), (0, 0, 1), 2, 400, 400, 0.1, 100)
+    view = Viewpoint(camera.view, camera.projection, (0, 0, 400, 400))
+    names = tuple(f"bone {k}" for k in range(5))
+    layers = [
+        SelectionLayer(name, view, Rectangle((40 + 80 * k, 200), (40, 300)), Feather(40))
+        for k, name in enumerate(names)
+    ]
+    cloud, field = make.cloud(rng, 1200, low=-2.5, high=-1), SkinField(LayerStack(names, tuple(layers)))
+    cloud.positions[:] = rng.uniform(-1, 1, (1200, 3))
+    skin, poses = make.skin(field, cloud.positions), chain_poses(rng, make, 5)
+    judged = recorded(monkeypatch, Surroundings, "bent_by")
+    found = worst_errors(cloud, skin, poses, field, threshold=0.01, overshoots=True)
+    assert sum(map(len, judged)) < 0.7 * len(poses) * len(cloud)
+    monkeypatch.setattr(Surroundings, "bent_by", lambda self, *given: np.arange(len(self.rows)))
+    expected = worst_errors(cloud, skin, poses, field, threshold=0.01, overshoots=True)
+    np.testing.assert_allclose(found.quantiles, expected.quantiles, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.overshoots, expected.overshoots)
+    assert 0.01 < np.mean(found.quantiles > 0.01) < 0.9
 
 
 def test_overshoot_is_the_error_over_the_posed_size(rng, make, bent):
