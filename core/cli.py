@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 import time
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code: 0, or 1 after an error (one sentence on stderr)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may hold what a terminal has no letters for
+        sys.stdout.reconfigure(errors="backslashreplace")
     parser = _parser()
     options = parser.parse_args(arguments)
     _refuse_empty(parser, options)

@@ -85,7 +85,7 @@ def every_split(capture: Capture, step: int) -> Split:
     """Hold out every `step`-th frame, the last of each `step`."""
     if step < 2:
         raise CaptureError(f"Every 2nd frame or fewer can be held out, not every {step}.")
-    return _split(capture, f"every {step}th frame held out", _usable(capture) % step == step - 1)
+    return _split(capture, f"every {_ordinal(step)} frame held out", _usable(capture) % step == step - 1)
 
 
 def _clip_split(capture: Capture, name: str, held_out: NDArray[np.integer]) -> Split:
@@ -113,3 +113,8 @@ def _clip_numbers(capture: Capture) -> NDArray[np.int32]:
             "fraction."
         )
     return np.unique(capture.clips[capture.frame_valid])
+
+
+def _ordinal(number: int) -> str:
+    teen = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"

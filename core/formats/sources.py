@@ -40,7 +40,11 @@ def find_files(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     if path.is_dir():
         return _choose(path / "*", path.iterdir(), path)
     if glob.has_magic(str(path)):
-        return _choose(path, map(Path, glob.glob(str(path), recursive=True)), _fixed_parent(path))
+        folder = _fixed_parent(path)
+        pattern = Path(glob.escape(str(folder))) / path.relative_to(
+            folder
+        )  # a folder may be called "take [1]"
+        return _choose(path, map(Path, glob.glob(str(pattern), recursive=True)), folder)
     found = f"; the folder holds {_count_text(path.parent.iterdir())}" if path.parent.is_dir() else ""
     raise FormatError(path, f"there is no such file or folder{found}")
 
@@ -68,9 +72,9 @@ def _choose(
 
 
 def _fixed_parent(pattern: Path) -> Path:
-    """Return the deepest folder of a pattern before its first wildcard."""
+    """Return the deepest folder of a pattern that is there, or has no wildcard."""
     parent = pattern.parent
-    while glob.has_magic(str(parent)):
+    while glob.has_magic(str(parent)) and not parent.is_dir():
         parent = parent.parent
     return parent
 

@@ -1,6 +1,7 @@
 """The command line: what it writes, prints and returns."""
 
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -156,6 +157,19 @@ def test_info_tells_of_rigs_and_captures(rig, folder, capsys):
     assert text in capsys.readouterr().out
     assert main(["info", str(folder / "capture.npz")]) == 0
     assert "frames: 8" in capsys.readouterr().out
+
+
+def test_names_a_terminal_has_no_letters_for(rig, folder):
+    named = folder / "ü 東京.npz"
+    named.write_bytes(rig.path.read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-m", "gaussianimate", "info", named.name],
+        cwd=folder,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=300,
+    )
+    assert done.returncode == 0 and b"joints: " in done.stdout and b"\\u6771" in done.stdout
 
 
 def test_a_capture_brings_its_skeleton(folder, monkeypatch, capsys):

@@ -36,6 +36,8 @@ def test_unusable_frames_are_neither_learned_from_nor_tested(capture):
 def test_every_nth_frame(capture):
     split = every_split(capture, 5)
     assert (split.test % 5 == 4).all() and len(split.test) == capture.frame_count // 5
+    told = [every_split(capture, step).name.split()[1] for step in (2, 3, 4, 11, 12, 21, 112)]
+    assert told == ["2nd", "3rd", "4th", "11th", "12th", "21st", "112th"]
 
 
 def test_a_capture_of_one_motion_holds_out_its_end(capture):

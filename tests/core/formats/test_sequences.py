@@ -37,6 +37,14 @@ def test_frames_are_in_numeric_order_however_given(frames):
         assert any("12 frames of 10 splats" in note for note in capture.notes)
 
 
+@pytest.mark.parametrize("folder", ["take [1]", "why? ü 東京 * 'x'", "[ab]/[cd]"])
+def test_folders_may_be_called_like_patterns(frames, folder):
+    made = frames(folder=folder)
+    for source in (made, f"{made}/frame_*.ply", made.parent / "*" / "frame_?.ply", str(made / "frame_1.ply")):
+        capture = read_capture(source)
+        assert capture.frame_count == {"*.ply": 12, "?.ply": 9, "1.ply": 1}.get(str(source)[-5:], 12)
+
+
 def test_frames_load_on_demand_and_match_the_positions(frames):
     capture = read_capture(frames())
     for frame in (0, 5, 11):
