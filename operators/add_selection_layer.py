@@ -72,18 +72,20 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         depth: float
         name: str
     else:
-        bone: bpy.props.StringProperty(name="Bone", description="Deform bone; empty: the active one")
+        bone: bpy.props.StringProperty(
+            name="Bone", description="Deform bone; empty: the active one", options={"SKIP_SAVE"}
+        )
         shape: bpy.props.EnumProperty(name="Shape", items=SHAPES)
         points: bpy.props.StringProperty(
             name="Points",
             description="JSON rows of x and y in pixels, y up (brush: also the radius; lasso: or several "
             "outlines, lists of rows)",
-            options={"HIDDEN"},
+            options={"HIDDEN", "SKIP_SAVE"},
         )
         view: bpy.props.StringProperty(
             name="View",
             description="Name of a camera, or JSON of a viewpoint; empty: the 3D viewport",
-            options={"HIDDEN"},
+            options={"HIDDEN", "SKIP_SAVE"},
         )
         smoothness: bpy.props.FloatProperty(
             name="Smoothness", description=DESCRIPTIONS["smoothness"], default=40.0, min=0.0
@@ -108,7 +110,7 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
             subtype="DISTANCE",
             min=0.0,
         )
-        name: bpy.props.StringProperty(name="Name")
+        name: bpy.props.StringProperty(name="Name", options={"SKIP_SAVE"})
 
     def draw(self, context: bpy.types.Context) -> None:
         """The numbers that this shape has, for Adjust Last Operation."""

@@ -59,12 +59,15 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
         proxy: str
     else:
         armature: bpy.props.StringProperty(
-            name="Armature", description="Object whose deform bones carry the splats; empty: the selected one"
+            name="Armature",
+            description="Object whose deform bones carry the splats; empty: the selected one",
+            options={"SKIP_SAVE"},
         )
         method: bpy.props.EnumProperty(name="Weights", items=METHODS)
         proxy: bpy.props.StringProperty(
             name="Proxy Mesh",
             description="Mesh whose vertex groups are taken; empty: one the armature deforms",
+            options={"SKIP_SAVE"},
         )
 
     @classmethod

@@ -38,7 +38,7 @@ class GAUSSIANIMATE_OT_estimate_gradients(NeedsBound, JobOperator, bpy.types.Ope
     if TYPE_CHECKING:
         layers: str
     else:
-        layers: bpy.props.EnumProperty(name="Layers", items=LAYERS)
+        layers: bpy.props.EnumProperty(name="Layers", items=LAYERS, options={"SKIP_SAVE"})
 
     @classmethod
     def unready(cls, context: bpy.types.Context) -> str | None:

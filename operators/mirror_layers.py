@@ -30,11 +30,14 @@ a bone in the middle takes the layer's mirror image itself"""
             name="All Layers of the Bone",
             description="All layers, in place of those the other bone has; off: the active layer only",
         )
-        to: bpy.props.StringProperty(name="To Bone", description="Empty: the bone of the other side")
+        to: bpy.props.StringProperty(
+            name="To Bone", description="Empty: the bone of the other side", options={"SKIP_SAVE"}
+        )
         mirror: bpy.props.BoolProperty(
             name="Mirror",
             description="Mirror across the armature's X; off: select the same splats",
             default=True,
+            options={"SKIP_SAVE"},  # the buttons say Mirror
         )
 
     def execute(self, context: bpy.types.Context) -> set[str]:

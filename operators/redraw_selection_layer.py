@@ -46,7 +46,7 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
             name="Points",
             description="JSON rows of x and y in pixels of the layer's view, as for Add Selection Layer; "
             "empty: the shape it has",
-            options={"HIDDEN"},
+            options={"HIDDEN", "SKIP_SAVE"},  # else the next Redraw took them for given
         )
         smoothness: bpy.props.FloatProperty(
             name="Smoothness", description=DESCRIPTIONS["smoothness"], default=40.0, min=0.0

@@ -294,6 +294,22 @@ def test_tools_call_the_operator_with_what_it_has(addon):
             assert all(name in properties for name, _ in options["properties"])
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("add_selection_layer", ("points", "view", "bone", "name", "drawn_radius")),
+        ("redraw_selection_layer", ("points", "drawn_radius")),
+        ("mirror_layers", ("to", "mirror")),
+        ("bind", ("armature", "proxy")),
+        ("estimate_gradients", ("layers",)),
+    ],
+)
+def test_buttons_do_not_take_what_an_earlier_call_was_given(addon, name, given):
+    """Blender gives a button the last call's values of all properties but these: a shape is to be drawn."""
+    properties = getattr(ops, name).get_rna_type().properties
+    assert all(properties[each].is_skip_save for each in given)
+
+
 def test_settings_are_kept_in_the_scene(empty_scene, tmp_path):
     settings = gesture_settings(bpy.context)
     settings.smoothness, settings.operation = 12.0, "MIX"
