@@ -1,4 +1,5 @@
-"""Layers drawn anew in a real window: the view they came from, holes, typed numbers, the display after."""
+"""Layers drawn anew in a real window, by the button of the panel: the view they came from, holes, typed
+numbers, the display after."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ from pathlib import Path
 
 import bpy
 import numpy as np
-from bpy_extras.view3d_utils import location_3d_to_region_2d
-from mathutils import Euler, Vector
+from mathutils import Euler
 
 sys.path.insert(0, str(Path(__file__).parent))
 import driver
+import sidebar
 import stage
 from drawn import hand_made, select
+from mouse import mouse
 from stage import FRONT, TOP, look
 
 driver.install()
@@ -30,15 +32,16 @@ def script(output):
     armature.data.bones.active = armature.data.bones["held"]
     settings().through, settings().smoothness = True, 4.0
     bpy.ops.ed.undo_push(message="Bound")
+    sidebar.open_panel("weights")
     yield from driver.show_tab()
     yield 1.0
-
-    yield from lasso_with_a_hole()
-    yield from drawn_anew()
-    yield from left_as_it_was()
-    yield from numbers_only()
-    yield from brush_of_a_typed_radius()
-    yield from in_a_quad_view()
+    hand = mouse(stage.views()[0])
+    yield from lasso_with_a_hole(hand)
+    yield from drawn_anew(hand)
+    yield from left_as_it_was(hand)
+    yield from numbers_only(hand)
+    yield from brush_of_a_typed_radius(hand)
+    yield from in_a_quad_view(hand)
 
 
 def bar():
@@ -79,39 +82,9 @@ def holds(*spans):
     np.testing.assert_allclose(weight[~near], inside[~near], atol=0.01)
 
 
-def send(kind, value, point=None, **modifiers):
-    """An event, over a point of the scene or where the mouse was."""
-    _, region, data = stage.views()[-1]
-    if point is not None:
-        spot = location_3d_to_region_2d(region, data, Vector(point))
-        send.at = int(region.x + spot.x), int(region.y + spot.y)
-    window = bpy.context.window_manager.windows[0]
-    window.event_simulate(kind, value, x=send.at[0], y=send.at[1], **modifiers)
-
-
-def drag(points, **modifiers):
-    """Press at the first point and go to the others (use with ``yield from``)."""
-    send("MOUSEMOVE", "NOTHING", points[0])
-    yield 0.2
-    send("LEFTMOUSE", "PRESS", points[0])
-    yield 0.3
-    for a, b in zip(points[:-1], points[1:], strict=True):
-        for t in np.linspace(0, 1, 4)[1:]:
-            send("MOUSEMOVE", "NOTHING", Vector(a).lerp(Vector(b), float(t)))
-            yield 0.05
-    yield 0.3
-
-
-def keys(*names):
+def keys(hand, *names):
     for name in names:
-        for value in ("PRESS", "RELEASE"):
-            send(name, value)
-        yield 0.15
-
-
-def release(**modifiers):
-    send("LEFTMOUSE", "RELEASE", **modifiers)
-    yield 0.6
+        yield from hand.key(name)
 
 
 def box(low, high, tall=0.3):
@@ -124,31 +97,37 @@ def tool(kind):
     yield 0.4
 
 
-def redraw():
-    with bpy.context.temp_override(**driver.view()):
-        assert bpy.ops.gaussianimate.redraw_selection_layer("INVOKE_DEFAULT") == {"RUNNING_MODAL"}
-    yield 0.5
+def redraw(hand):
+    """Press Redraw in the panel, beside Its View."""
+    yield from sidebar.click(hand, "gaussianimate.redraw_selection_layer", across=0.75)
     assert is_drawing()
 
 
-def lasso_with_a_hole():
-    yield from tool("lasso")
-    yield from drag(box(0.2, 1.8))
-    assert display() == "DRAWER" and is_drawing()
-    yield from release(alt=True)
-    assert is_drawing() and not layers(), "it waits"
-    send("MOUSEMOVE", "NOTHING", (1.5, 0, 0.5))
+def keep_open(hand):
+    """Let go with Alt: another outline is to come."""
+    hand.hold("alt")
     yield 0.2
-    yield from drag(box(0.8, 1.2, 0.2))
+    yield from hand.release()
+
+
+def lasso_with_a_hole(hand):
+    yield from tool("lasso")
+    yield from hand.press(box(0.2, 1.8))
+    assert display() == "DRAWER" and is_drawing()
+    yield from keep_open(hand)
+    assert is_drawing() and not layers(), "it waits"
+    hand.move((1.5, 0, 0.5))
+    yield 0.2
+    yield from hand.press(box(0.8, 1.2, 0.2))
     driver.picture("redraw-hole")
-    yield from release()
+    yield from hand.release()
     assert not is_drawing() and len(layers()) == 1
     assert [len(ring) for ring in layers()[0].shape.outlines] == [4, 4]
     assert display() == "NATIVE", "as it was"
     holds((0.2, 0.8), (1.2, 1.8))
-    yield from drag(box(0.3, 0.5))
-    yield from release(alt=True)
-    yield from keys("RET")
+    yield from hand.press(box(0.3, 0.5))
+    yield from keep_open(hand)
+    yield from keys(hand, "RET")
     assert len(layers()) == 2, "Enter ends it, too"
     yield from undo(1)
 
@@ -160,7 +139,7 @@ def undo(steps):
         yield 0.4
 
 
-def drawn_anew():
+def drawn_anew(hand):
     """From another view, back to the layer's; a new shape is one undo step."""
     layer = layers()[0]
     _, _, data = stage.views()[0]
@@ -168,13 +147,13 @@ def drawn_anew():
     look(data, TOP)
     data.view_distance *= 2.5
     yield 0.3
-    yield from redraw()
+    yield from redraw(hand)
     np.testing.assert_allclose(np.array(data.view_matrix), before, atol=1e-4)
     driver.picture("redraw-reopened")
-    yield from drag(box(1.0, 1.5))
-    yield from keys("THREE", "PERIOD", "FIVE")
+    yield from hand.press(box(1.0, 1.5))
+    yield from keys(hand, "THREE", "PERIOD", "FIVE")
     driver.picture("redraw-typed")
-    yield from release()
+    yield from hand.release()
     made = layers()[0]
     assert len(layers()) == 1 and not is_drawing() and display() == "NATIVE"
     assert (made.bone, made.viewpoint, made.operation) == (layer.bone, layer.viewpoint, layer.operation)
@@ -189,39 +168,44 @@ def drawn_anew():
     assert layers() == (made,)
 
 
-def left_as_it_was():
+def left_as_it_was(hand):
     """Esc, before and while drawing; a click alone goes on waiting."""
     before, (_, _, data) = layers(), stage.views()[0]
     look(data, Euler((1.1, 0, 0.4)))
     yield 0.3
     seen = np.array(data.view_matrix)
     for drawing in (False, True):
-        yield from redraw()
+        yield from redraw(hand)
         assert np.abs(np.array(data.view_matrix) - seen).max() > 0.1
         if drawing:
-            yield from drag(box(0.2, 0.4))
+            yield from hand.press(box(0.2, 0.4))
         else:
-            send("LEFTMOUSE", "PRESS", (1, 0, 0.1))
-            yield from release()
+            hand.move((1, 0, 0.1))
+            yield 0.2
+            hand.down()
+            yield 0.2
+            yield from hand.release()
             assert is_drawing()
-        yield from keys("ESC")
+        yield from keys(hand, "ESC")
+        if drawing:
+            yield from hand.release()
         assert not is_drawing() and layers() == before and display() == "NATIVE"
         np.testing.assert_allclose(np.array(data.view_matrix), seen, atol=1e-4)
     assert stage.drawer().mask is None
 
 
-def numbers_only():
+def numbers_only(hand):
     """Enter keeps the shape; what is shown of weights keeps our drawer."""
     layer = layers()[0]
-    yield from redraw()
-    yield from keys("TAB", "PERIOD", "FIVE", "NINE", "BACK_SPACE", "RET")
+    yield from redraw(hand)
+    yield from keys(hand, "TAB", "PERIOD", "FIVE", "NINE", "BACK_SPACE", "RET")
     made = layers()[0]
     assert not is_drawing() and made.strength == 0.5 and made.shape == layer.shape
     assert made.feather == layer.feather
     shown = stage.ours("gaussianimate_addon.properties").display_settings(bpy.context.scene)
     shown.show = "WEIGHT"
-    yield from redraw()
-    yield from keys("RET")
+    yield from redraw(hand)
+    yield from keys(hand, "RET")
     assert display() == "DRAWER"
     driver.picture("redraw-weights")
     shown.show = "COLOUR"
@@ -229,28 +213,27 @@ def numbers_only():
     yield 0.3
 
 
-def brush_of_a_typed_radius():
+def brush_of_a_typed_radius(hand):
     yield from tool("stroke")
-    yield from drag([(0.3, 0, 0), (0.6, 0, 0)])
-    yield from keys("TAB", "TAB", "TWO", "FIVE")
+    yield from hand.press([(0.3, 0, 0), (0.6, 0, 0)])
+    yield from keys(hand, "TAB", "TAB", "TWO", "FIVE")
     driver.picture("redraw-radius")
-    yield from release()
+    yield from hand.release()
     drawn = layers()[-1].shape
     assert set(drawn.radii) == {25} and settings().radius == 25
     shown = stage.ours("gaussianimate_addon.weights.layer_list").layer_list(bar())
     shown.active = len(layers()) - 1
-    yield from redraw()
+    yield from redraw(hand)
     for _ in range(2):
-        send("WHEELUPMOUSE", "PRESS", alt=True)
-        yield 0.2
-    yield from keys("RET")
+        yield from hand.key("WHEELUPMOUSE", "alt")
+    yield from keys(hand, "RET")
     made = layers()[-1].shape
     assert made.points == drawn.points, "the path it had"
     np.testing.assert_allclose(made.radii, 25 * 1.15**2, rtol=1e-5)
     yield from undo(2)
 
 
-def in_a_quad_view():
+def in_a_quad_view(hand):
     """The view that turns is the user's own, of the four."""
     layer = layers()[0]
     with bpy.context.temp_override(**driver.view()):
@@ -258,8 +241,9 @@ def in_a_quad_view():
     yield 1.0
     area, region, data = stage.views()[-1]
     assert area.spaces.active.region_quadviews and data == area.spaces.active.region_3d
+    hand.region, hand.data = region, data
     look(data, TOP)
-    yield from redraw()
+    yield from redraw(hand)
     seen = stage.ours("gaussianimate_addon.weights.gestures").region_viewpoint(bar(), region, data)
     pixels = stage.ours("gaussianimate_addon.weights.pixel_map").pixel_map(seen, layer.viewpoint)
     points = np.array([[0.3, 0, 0.1], [1.7, 0, -0.1]])
@@ -267,9 +251,9 @@ def in_a_quad_view():
     np.testing.assert_allclose(
         pixels.to_layer(np.stack([shown.x, shown.y], axis=1)), np.stack([drawn.x, drawn.y], axis=1), atol=0.2
     )
-    yield from drag(box(0.5, 1.0))
+    yield from hand.press(box(0.5, 1.0))
     driver.picture("redraw-quad")
-    yield from release()
+    yield from hand.release()
     weight, x = held()
     inside = (x > 0.54) & (x < 0.96)
     np.testing.assert_allclose(weight[inside], 0.5, atol=0.01)

@@ -54,7 +54,11 @@ class Mouse:
 
     def move(self, point):
         x, y = self.place(point)
-        self.at = self.region.x + x, self.region.y + y
+        self.point(self.region.x + x, self.region.y + y)
+
+    def point(self, x, y):
+        """Go to a pixel of the window, counted from its bottom left."""
+        self.at = x, y
         self._move()
 
     def down(self, button="LEFTMOUSE"):
