@@ -132,7 +132,7 @@ def test_what_is_the_users_own_stays(scene):
     armature.data.bones["joint_1"].name = "elbow"
     shape = bpy.data.objects.new("shape", None)
     armature.pose.bones["elbow"].custom_shape = shape
-    constraint = armature.pose.bones["joint_2"].constraints.new("LIMIT_ROTATION")
+    constraint = armature.pose.bones["joint_2"].constraints.new("LIMIT_ROTATION").name
     pose_anew(armature)
     bone = armature.pose.bones["elbow"]
     bone.rotation_quaternion = (0.9, 0.1, 0.3, 0.2)
@@ -145,7 +145,7 @@ def test_what_is_the_users_own_stays(scene):
         np.testing.assert_allclose(after[name], rest, atol=1e-6, err_msg=name)
     assert armature.animation_data.action == mine and armature.data.name == own
     assert armature.pose.bones["elbow"].custom_shape == shape
-    assert constraint.name in armature.pose.bones["joint_2"].constraints
+    assert constraint in armature.pose.bones["joint_2"].constraints
     new = next(bone for bone in indexed_bones(armature, JOINT) if bone.name not in before)
     assert new.parent.name == "joint_2" and armature.pose.bones[new.name].rotation_mode == "QUATERNION"
     assert new.collections[0].name == "Skeleton"
