@@ -59,7 +59,7 @@ def read_npz(
     required : names that must be there
     error : raised, with one sentence, where the file is missing, not an archive, damaged or incomplete
     """
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise error(f"{path}: there is no such file.")
     try:
         archive = np.load(path, allow_pickle=False)

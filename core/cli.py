@@ -46,6 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader (head, less) has seen enough
         sys.stdout = None
         return 0
+    except OSError as error:  # a disk that fails, a name no file can have
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"gaussianimate: {_printable(f'{where}{error.strerror or error}')}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("gaussianimate: cancelled.", file=sys.stderr)
         return 1

@@ -26,17 +26,23 @@ def require_output(path: AnyPath, ending: str, inputs: Iterable[AnyPath] = ()) -
     FormatError : it is a folder, ends otherwise, its folder is missing or cannot be written to, or it is read
     """
     target = Path(path)
-    if target.is_dir():
+    if os.path.isdir(target):
         raise FormatError(path, "cannot be written, it is a folder; name a file in it")
     if target.suffix.lower() != ending:
         ends = f"ends in {target.suffix}" if target.suffix else "has no ending"
         raise FormatError(
             path, f"{ends}, but this command writes {ending} files; let the name end in {ending}"
         )
-    if not target.absolute().parent.is_dir():
+    if not os.path.isdir(target.absolute().parent):
         raise FormatError(path, f"cannot be written, there is no folder {target.absolute().parent}")
-    if target.exists() and not target.is_file():
+    if os.path.exists(target) and not os.path.isfile(target):
         raise FormatError(path, "cannot be written over, it is no ordinary file; choose another name")
+    try:
+        target.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a name too long
+        raise FormatError(path, f"cannot be written ({error.strerror or error})") from error
     _keep_inputs(target, inputs)
     require_writable_folder(target.absolute().parent)
 
@@ -54,9 +60,9 @@ def require_output_folder(path: AnyPath, ending: str, inputs: Iterable[AnyPath])
     FormatError : it is a file or named like one, cannot be made or written to, or an input lies in it
     """
     target = Path(path)
-    if target.suffix.lower() == ending and not target.is_dir():
+    if target.suffix.lower() == ending and not os.path.isdir(target):
         raise FormatError(path, f"names one file, but each frame gets a {ending} of its own; name a folder")
-    if target.exists() and not target.is_dir():
+    if os.path.exists(target) and not os.path.isdir(target):
         raise FormatError(path, "is a file; name a folder for the frames")
     for source in inputs:
         if target.resolve() == Path(source).resolve().parent:
@@ -69,8 +75,8 @@ def require_output_folder(path: AnyPath, ending: str, inputs: Iterable[AnyPath])
 
 def _keep_inputs(output: Path, inputs: Iterable[AnyPath]) -> None:
     """Refuse to write over a file that is read."""
-    if not output.exists():
+    if not os.path.exists(output):
         return
     for source in inputs:
-        if Path(source).exists() and os.path.samefile(output, source):
+        if os.path.exists(source) and os.path.samefile(output, source):
             raise FormatError(output, "is read by this command; give the output another name")

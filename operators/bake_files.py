@@ -80,7 +80,7 @@ def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
         raise FormatError(path, f"the last frame, {end}, comes before the first, {start}; swap them")
     file = Path(path)
     is_folder = (
-        file.is_dir() or path.endswith(("/", os.sep)) or (end > start and file.suffix.lower() != ".ply")
+        os.path.isdir(file) or path.endswith(("/", os.sep)) or (end > start and file.suffix.lower() != ".ply")
     )
     folder, stem = (file, bpy.path.clean_name(name)) if is_folder else (file.parent, file.stem)
     require_writable_folder(folder)

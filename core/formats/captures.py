@@ -66,8 +66,8 @@ def _kind_of_first(paths: tuple[Path, ...]) -> str:
         try:
             kind = detect(path)
         except FormatError:
-            if len(paths) == 1 or path.stat().st_size > 0:
-                raise
-            continue
+            if len(paths) > 1 and path.is_file() and path.stat().st_size == 0:
+                continue
+            raise
         return "splat" if kind in SPLAT_KINDS else kind
     raise FormatError(paths[0].parent, f"all of its {len(paths)} files are empty: 0 bytes")

@@ -53,13 +53,14 @@ def write_cloud(cloud: GaussianCloud, path: str | PathLike[str]) -> int:
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("xb") as stream:
-            _write(cloud, stream)
-        os.replace(temporary, path)
+        try:
+            with temporary.open("xb") as stream:
+                _write(cloud, stream)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise FormatError(path, f"the file cannot be written ({error.strerror or error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return left_out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -34,10 +35,12 @@ def find_files(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         if not paths:
             raise FormatError("(no files)", "no files were chosen")
         return tuple(paths), ()
+    if not str(source):
+        raise FormatError("(no file)", "no file or folder was given")
     path = Path(source)
-    if path.is_file():
+    if os.path.isfile(path):  # unlike Path's, it takes names that no file can have for no file
         return (path,), ()
-    if path.is_dir():
+    if os.path.isdir(path):
         return _choose(path / "*", path.iterdir(), path)
     if glob.has_magic(str(path)):
         folder = _fixed_parent(path)
@@ -45,7 +48,7 @@ def find_files(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:
             folder
         )  # a folder may be called "take [1]"
         return _choose(path, map(Path, glob.glob(str(pattern), recursive=True)), folder)
-    found = f"; the folder holds {_count_text(path.parent.iterdir())}" if path.parent.is_dir() else ""
+    found = f"; the folder holds {_count_text(path.parent.iterdir())}" if os.path.isdir(path.parent) else ""
     raise FormatError(path, f"there is no such file or folder{found}")
 
 

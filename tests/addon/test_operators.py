@@ -310,6 +310,8 @@ def test_bake_refuses(rigged, tmp_path):
         ops.bake_ply(filepath=str(tmp_path / "x.ply"), frame_start=5, frame_end=1)
     with pytest.raises(RuntimeError, match="no file or folder"):
         ops.bake_ply()
+    with pytest.raises(RuntimeError, match="File name too long"):
+        ops.bake_ply(filepath=str(tmp_path / f"{300 * 'x'}.ply"))
     (tmp_path / "taken").write_text("a file where a folder is wanted")
     with pytest.raises(RuntimeError, match="the folder cannot be made"):
         ops.bake_ply(filepath=str(tmp_path / "taken" / "x.ply"))

@@ -97,6 +97,7 @@ def test_places_that_take_no_file(refused, folder, verb):
     assert "it is a folder" in refused(*VERBS[verb], "-o", ".")
     assert "cannot be written to" in refused(*VERBS[verb], "-o", f"/proc/x{ending}")
     assert "there is no folder" in refused(*VERBS[verb], "-o", f"cloud.ply/x{ending}")
+    assert "File name too long" in refused(*VERBS[verb], "-o", 300 * "x" + ending)
 
 
 def test_places_that_take_no_frames(refused):
@@ -104,6 +105,19 @@ def test_places_that_take_no_frames(refused):
     assert "the folder cannot be made" in refused(*VERBS["bake"], "-o", "/proc/x")
     assert "the folder cannot be made" in refused(*VERBS["bake"], "-o", "rig.npz/deep/er")
     assert "choose another folder" in refused(*VERBS["bake"], "-o", ".")
+    assert "File name too long" in refused(*VERBS["bake"], "-o", f"new/{300 * 'x'}/deep")
+
+
+@pytest.mark.parametrize("name", [300 * "x", 300 * "x" + "/y.npz", "/proc/self/mem", "rig.npz/x"])
+def test_names_that_no_file_has(refused, name):
+    refused("info", name)
+    refused("rig", name, "-o", "x.npz")
+    refused("refine", "rig.npz", "capture.npz", name, "-o", "x.npz")
+    refused("pose", name, "--frames", ":", "-o", "x.npz")
+    refused("pose", "rig.npz", "--motion", name, "-o", "x.npz")
+    refused("bake", "rig.npz", "--cloud", name, "--motion", "motion.npz", "-o", "x")
+    refused("resample", name, "--rig", "rig.npz", "-o", "x.ply")
+    refused("resample", "cloud.ply", "--rig", name, "-o", "x.ply")
 
 
 @pytest.mark.parametrize("extra", [["--resample", "0.01"], []])

@@ -103,6 +103,12 @@ def test_missing_folder_is_told(splats, tmp_path):
         write_cloud(cloud, tmp_path / "nowhere" / "out.ply")
 
 
+def test_a_name_that_is_too_long_is_told(splats, tmp_path):
+    cloud, _ = read_cloud(splats.write("in/a.ply"))
+    with pytest.raises(FormatError, match="File name too long"):
+        write_cloud(cloud, tmp_path / f"{300 * 'x'}.ply")
+
+
 def test_file_keeps_ordinary_permissions(splats, tmp_path):
     cloud, _ = read_cloud(splats.write())
     write_cloud(cloud, tmp_path / "out.ply")

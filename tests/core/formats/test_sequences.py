@@ -45,6 +45,16 @@ def test_folders_may_be_called_like_patterns(frames, folder):
         assert capture.frame_count == {"*.ply": 12, "?.ply": 9, "1.ply": 1}.get(str(source)[-5:], 12)
 
 
+def test_files_that_went_away_are_told(frames):
+    files = sorted(frames(numbers=range(1, 4)).iterdir())
+    for gone in (files[1], files[0]):
+        gone.unlink()
+        with pytest.raises(FormatError, match=f"{gone.name}.*cannot be opened"):
+            read_capture(files)
+    with pytest.raises(FormatError, match="no file or folder was given"):
+        read_capture("")
+
+
 def test_frames_load_on_demand_and_match_the_positions(frames):
     capture = read_capture(frames())
     for frame in (0, 5, 11):
