@@ -46,7 +46,11 @@ class ResamplingJob(JobOperator):
         )
         mode: bpy.props.EnumProperty(name="For", items=MODES)
         budget: bpy.props.FloatProperty(
-            name="Budget", description=DESCRIPTIONS["budget"], default=3.0, min=1.0
+            name="Budget",
+            description=DESCRIPTIONS["budget"] + "; where not given, Uniform has none",
+            default=3.0,
+            min=1.0,
+            options={"SKIP_SAVE"},
         )
         frame_start: bpy.props.IntProperty(
             name="Start", description="First frame; of the action where not given", options={"SKIP_SAVE"}
@@ -96,4 +100,6 @@ class ResamplingJob(JobOperator):
             from ..gaussianimate_addon.resampling.poses import action_frames
 
             frames = *action_frames(playing), self.frame_step
-        return Choice(cast(Mode, self.mode), self.epsilon, self.budget, frames, self.angle)
+        unbounded = self.mode == "UNIFORM" and not given("budget")
+        budget = float("inf") if unbounded else self.budget
+        return Choice(cast(Mode, self.mode), self.epsilon, budget, frames, self.angle)

@@ -77,7 +77,9 @@ def _chosen(button: Any, settings: GaussianimateResample) -> None:
     """Let a button use the settings."""
     button.mode = settings.mode
     button.epsilon = 0.0 if settings.automatic else settings.epsilon
-    button.budget, button.angle = settings.budget, settings.angle
+    button.angle = settings.angle
+    if settings.mode != "UNIFORM":
+        button.budget = settings.budget
     if settings.mode == "ACTION" and settings.custom_range:
         button.frame_start, button.frame_end = settings.start, settings.end
         button.frame_step = settings.step

@@ -136,6 +136,7 @@ def split_all(
     dictionary: Dictionary | None = None,
     lookup: LookupMode = "nearest",
     min_opacity: float = 0.05,
+    budget: float = float("inf"),
 ) -> Resampled:
     """Split every splat once, whatever the pose ("uniform resampling").
 
@@ -144,14 +145,24 @@ def split_all(
     cloud, skin : N splats at rest
     field : weights between splats; None takes what the skin implies, to first order
     dictionary : None: the shipped one
-    lookup, min_opacity : as in `ResampleOptions`
+    lookup, min_opacity, budget : as in `ResampleOptions`
+
+    Raises
+    ------
+    RigError : the budget is too small for that, or cloud and skin do not fit
     """
     _check_fit(cloud, skin)
+    rows = np.flatnonzero(_splittable(cloud, 0, min_opacity))
+    after = len(cloud) + (CHILDREN - 1) * len(rows)
+    if after > budget * len(cloud):
+        raise RigError(
+            f"Splitting every splat once makes {after:,} of {len(cloud):,}, but a budget of {budget:g} "
+            f"allows {int(budget * len(cloud)):,}; set it to {CHILDREN}, or split for poses"
+        )
     field = StoredField(cloud.positions, skin) if field is None else field
     nothing = np.zeros(len(cloud), np.float32)
     origins, depths = np.arange(len(cloud), dtype=np.int32), np.zeros(len(cloud), np.uint8)
     state = _State(_without_colour(cloud), skin, origins, depths, nothing, nothing)
-    rows = np.flatnonzero(_splittable(cloud, 0, min_opacity))
     state, _ = _split(state, rows, field, dictionary or load_dictionary(), lookup)
     return _result(state, cloud, None, 0)
 

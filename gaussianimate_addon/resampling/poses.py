@@ -12,7 +12,7 @@ from mathutils import Matrix
 from numpy.typing import NDArray
 
 from ...core.errors import RigError
-from ..bake import pose_steps, read_pose
+from ..bake import UNMOVED, pose_steps, read_pose
 from ..deformer import deformer_armature
 from ..modifiers import DEFORM, find_modifier
 from .limits import Turn, turns_of
@@ -102,7 +102,7 @@ def limit_poses(context: bpy.types.Context, object: bpy.types.Object, angle: flo
                 poses.append(_turned(context, object, armature, turn))
         finally:
             modifier.show_viewport = shown
-    return np.stack(poses)
+    return settled(np.stack(poses))
 
 
 def _turned(
@@ -114,6 +114,24 @@ def _turned(
     transforms = read_pose(context.evaluated_depsgraph_get(), object).transforms
     bone.matrix_basis = Matrix.Identity(4)
     return transforms
+
+
+def settled(poses: F64) -> F64:
+    """Return poses (F, B, 3, 4) in which bones that move as one but for rounding move exactly alike.
+
+    Splats of such bones are not bent, which resampling then sees at once.
+    """
+    still, found = np.broadcast_to(np.eye(3, 4), (len(poses), 1, 3, 4)), []
+    for pose in np.concatenate([still, poses], axis=1):
+        left = np.arange(len(pose))
+        while len(left):
+            first = pose[left[0]].copy()
+            alike = np.abs(pose[left] - first).max(axis=(1, 2)) <= UNMOVED
+            alike[0] = True  # whatever it holds
+            pose[left[alike]] = first
+            left = left[~alike]
+        found.append(pose[1:])
+    return np.stack(found)
 
 
 @contextmanager

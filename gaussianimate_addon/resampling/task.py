@@ -144,7 +144,7 @@ def solve(request: Request, progress: Progress) -> Answer:
 
     whole = request.splats
     if request.transforms is None:
-        found = split_all(whole.cloud, whole.skin, whole.field)
+        found = split_all(whole.cloud, whole.skin, whole.field, budget=request.budget)
     else:
         options = ResampleOptions(request.epsilon or None, unit=whole.metre, budget=request.budget)
         poses = distinct(request.transforms)

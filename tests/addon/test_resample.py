@@ -148,6 +148,20 @@ def test_uniform_splits_every_splat_once(bar):
     assert set(np.bincount(origins(object))) == {5}
 
 
+def test_uniform_says_when_a_budget_that_was_given_is_too_small(bar):
+    object, _ = bar
+    told = "Splitting every splat once makes 1,000 of 200, but a budget of 4.9 allows 980; set it to 5"
+    for verb in (ops.resample, ops.show_bent):
+        with pytest.raises(RuntimeError, match=told):
+            verb(mode="UNIFORM", budget=4.9)
+    assert whole(object) is None and len(object.data.points) == 200
+    assert ops.resample(mode="UNIFORM", budget=5.0) == {"FINISHED"}
+    assert len(object.data.points) == 1000
+    ops.restore_splats()
+    assert ops.resample(mode="UNIFORM") == {"FINISHED"}, "no budget is left over from before"
+    assert len(object.data.points) == 1000
+
+
 def test_one_undo_step(bar):
     object, _ = bar
     before = values(object.data)

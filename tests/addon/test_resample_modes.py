@@ -14,7 +14,12 @@ from gaussianimate.core.resample.resample import ResampleOptions, resample
 from gaussianimate.gaussianimate_addon.armature import SKIN_BONE
 from gaussianimate.gaussianimate_addon.bake import rest_splats, skin_transforms
 from gaussianimate.gaussianimate_addon.resampling.limits import carrying_bones, turns_of
-from gaussianimate.gaussianimate_addon.resampling.poses import action_frames, frame_poses, limit_poses
+from gaussianimate.gaussianimate_addon.resampling.poses import (
+    action_frames,
+    frame_poses,
+    limit_poses,
+    settled,
+)
 from gaussianimate.gaussianimate_addon.resampling.task import distinct
 from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 
@@ -183,6 +188,24 @@ def test_held_poses_count_once(bar):
     assert len(held) == 14
     np.testing.assert_array_equal(distinct(held), held[:3])
     np.testing.assert_array_equal(distinct(held[::-1]), held[[-1, 1, 0]])
+
+
+def test_bones_that_move_as_one_but_for_rounding_move_exactly_alike(bar):
+    object, armature = bar
+    poses = finished(limit_poses(bpy.context, object, 0.5))
+    turned = [turn.bone for turn in turns_of(armature, 0.5)]
+    for pose, bone in zip(poses, turned, strict=True):
+        number = int(bone[-1])
+        assert (pose[:number] == np.eye(3, 4)).all() and (pose[number:] == pose[number]).all()
+        assert np.abs(pose[number] - np.eye(3, 4)).max() > 0.01
+    rng = np.random.default_rng(0)
+    noisy = poses + rng.uniform(-4e-7, 4e-7, poses.shape)
+    noisy[0, 1] = np.nan
+    again = settled(noisy)
+    assert np.isnan(again[0, 1]).all() and np.abs(again - noisy)[1:].max() < 2e-6
+    assert all(len(np.unique(pose, axis=0)) <= 2 for pose in again[1:])
+    apart = np.stack([np.eye(3, 4), np.eye(3, 4) + 1e-5, np.eye(3, 4) + 2e-5])[None]
+    np.testing.assert_array_equal(settled(apart), apart)
 
 
 def test_a_hidden_armature_poses_all_the_same(bar):

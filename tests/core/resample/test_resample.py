@@ -110,6 +110,18 @@ def test_splitting_all_halves_and_carries_everything(bent):
     assert (found.skin.weights[:, 1:] <= found.skin.weights[:, :-1]).all()
 
 
+def test_splitting_all_keeps_within_a_budget_or_says_so(bent):
+    cloud, skin, _, _ = bent
+    cloud.opacities[:] = 1
+    cloud.opacities[: len(cloud) // 2] = 0.01  # those stay whole
+    assert len(split_all(cloud, skin, budget=3).cloud) == 3 * len(cloud)
+    told = (
+        f"makes {3 * len(cloud):,} of {len(cloud):,}, but a budget of 2.5 allows {5 * len(cloud) // 2:,}; set"
+    )
+    with pytest.raises(RigError, match=told):
+        split_all(cloud, skin, budget=2.5)
+
+
 def test_adaptive_resampling_ends_with_nothing_bent(bent):
     cloud, skin, field, pose = bent
     for weights in (field, None):
