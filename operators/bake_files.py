@@ -22,11 +22,19 @@ from ..gaussianimate_addon.resampling.task import Request, solve
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: files, frames without splats, splats that were left out, what was done before."""
+    """What was written.
+
+    paths : the files
+    empty : frames without splats, which got none
+    left_out : splats that could not be written, over all frames
+    resting : frames in which bones have no pose that is finite, so that their splats rest, as in viewports
+    notes : on what was done before
+    """
 
     paths: list[Path]
     empty: list[int]
     left_out: int
+    resting: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -51,6 +59,10 @@ class Order:
         answer = solve(replace(self.resample, transforms=transforms), progress)
         rest = RestSplats(answer.found.cloud, answer.skin)
         return replace(self, rest=rest, resample=None), (answer.summary("split"), *answer.found.notes)
+
+    def resting(self) -> tuple[int, ...]:
+        """Return the frames in which not all bones have a pose that is finite."""
+        return tuple(frame for frame, pose in self.poses.items() if not np.isfinite(pose.transforms).all())
 
     def clouds(self, progress: Progress) -> Iterator[tuple[int, GaussianCloud]]:
         """Yield frame and posed splats; cancelling takes effect within a frame, too."""

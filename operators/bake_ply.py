@@ -138,7 +138,7 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
                 try:
                     progress(*next(steps))
                 except StopIteration as stop:
-                    return replace(stop.value, notes=notes)
+                    return replace(stop.value, resting=state.resting(), notes=notes)
 
     def apply(self, context: bpy.types.Context, result: Written) -> None:
         """Say what was written."""
@@ -149,5 +149,10 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
             self.report({"INFO"}, note)
         if result.empty:
             self.report({"WARNING"}, f"Frames without splats were left out: {result.empty}")
+        if result.resting:
+            frames = ", ".join(map(str, result.resting))
+            self.report(
+                {"WARNING"}, f"Bones with a pose that is not finite were left at rest in frames {frames}"
+            )
         if result.left_out:
             self.report({"WARNING"}, f"{result.left_out} splats had values that cannot be written")

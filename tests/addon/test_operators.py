@@ -9,6 +9,7 @@ from rigs import make_capture, make_cloud, make_rig
 from gaussianimate.core.formats import read_cloud, write_cloud, write_sequence
 from gaussianimate.gaussianimate_addon.capture_object import capture_from_point_cloud
 from gaussianimate.gaussianimate_addon.deformer import deformer_armature
+from gaussianimate.gaussianimate_addon.point_cloud import point_cloud_to_cloud
 from gaussianimate.gaussianimate_addon.preferences import preferences
 from gaussianimate.gaussianimate_addon.properties import object_notes
 
@@ -336,6 +337,23 @@ def test_negative_frames_come_back_in_order(rigged, tmp_path):
         capture = capture_from_point_cloud(bpy.context.active_object)
         assert capture.frame_count == 13
         assert (np.diff(capture.positions[:, :, 0].mean(axis=1)) > 5).all()
+
+
+def test_a_pose_that_is_not_finite_is_told(rigged, tmp_path, capfd):
+    splats, armature = rigged
+    armature.animation_data_clear()
+    for bone in armature.pose.bones:
+        bone.matrix_basis.identity()
+    armature.pose.bones[0].location.x = float("nan")
+    armature.keyframe_insert('pose.bones["root"].location', frame=3)
+    for frame in (2, 4):
+        armature.pose.bones[0].location.x = 0.1
+        armature.keyframe_insert('pose.bones["root"].location', frame=frame)
+    assert ops.bake_ply(filepath=f"{tmp_path}/", frame_start=1, frame_end=5, space="OBJECT") == {"FINISHED"}
+    assert "left at rest in frames 3" in capfd.readouterr().out
+    rest = point_cloud_to_cloud(splats.data).positions
+    np.testing.assert_allclose(read_cloud(tmp_path / "bar_0003.ply")[0].positions, rest, atol=1e-5)
+    assert np.abs(read_cloud(tmp_path / "bar_0004.ply")[0].positions - rest).max() > 0.05
 
 
 def test_a_bake_that_is_refused_leaves_no_folder(imported, rigged_file, sequence, tmp_path):
