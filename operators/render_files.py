@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from ..core.atomic_file import require_writable_folder
 from ..core.errors import FormatError
 
 EXTENSIONS = {"PNG": ".png", "OPEN_EXR": ".exr"}
@@ -43,7 +44,7 @@ def frame_files(path: str, name: str, file_format: str, start: int, end: int) ->
 
     Raises
     ------
-    FormatError : no path, no frames, another kind of file, or the folder cannot be made
+    FormatError : no path, no frames, another kind of file, or the folder cannot be made or written to
     """
     if not path:
         raise FormatError("(no file)", "no file was given to render to")
@@ -51,15 +52,12 @@ def frame_files(path: str, name: str, file_format: str, start: int, end: int) ->
         raise FormatError(path, f"the last frame, {end}, comes before the first, {start}; swap them")
     extension = EXTENSIONS[format_of(path, file_format)]
     file = Path(path)
-    if file.is_dir() or path.endswith(("/", os.sep)):
+    if os.path.isdir(file) or path.endswith(("/", os.sep)):
         file = file / f"{name}_####"
     stem = file.name[: -len(extension)] if file.name.lower().endswith(extension) else file.name
     if "#" not in stem and start != end:
         stem += "_####"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FormatError(file.parent, f"the folder cannot be made ({error.strerror or error})") from error
+    require_writable_folder(file.parent)
     return {frame: file.with_name(_numbered(stem, frame, end) + extension) for frame in range(start, end + 1)}
 
 

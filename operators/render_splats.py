@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
+from ..core.atomic_file import made_folder
 from ..core.progress import Progress
 from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from ..gaussianimate_addon.drawer.render import (
@@ -153,7 +154,7 @@ class GAUSSIANIMATE_OT_render_splats(BrowsingJobOperator, bpy.types.Operator):
         bits = int(self.color_depth)
         aspect = scene.render.pixel_aspect_x / scene.render.pixel_aspect_y
         try:
-            with evaluated_as_rendered(layer):
+            with made_folder(next(iter(files.values())).parent), evaluated_as_rendered(layer):
                 for done, (frame, path) in enumerate(files.items()):
                     yield "Rendering frames", done / len(files)
                     scene.frame_set(frame)

@@ -27,7 +27,7 @@ def test_names_of_files(tmp_path, name, frames, expected):
     files = frame_files(f"{tmp_path}/{name}", "name", "OPEN_EXR", *frames)
     assert list(files.values()) == [tmp_path / name for name in expected]
     assert list(files) == list(range(frames[0], frames[1] + 1))
-    assert all(path.parent.is_dir() for path in files.values())
+    assert not list(tmp_path.iterdir()), "the folder is made when there is a picture"
 
 
 @pytest.mark.parametrize(

@@ -410,8 +410,11 @@ def test_an_armature_in_edit_mode_is_refused(view, tmp_path):
     _, armature, _ = build(view, big(make_cloud(50)))
     bpy.context.view_layer.objects.active = armature
     bpy.ops.object.mode_set(mode="EDIT")
-    refused(tmp_path / "a.png", "'rig' is in Edit Mode")
+    refused(tmp_path / "new" / "deep" / "a.png", "'rig' is in Edit Mode")
+    assert not list(tmp_path.iterdir()), "no folder without a picture"
     bpy.ops.object.mode_set(mode="OBJECT")
+    render(tmp_path / "new" / "deep" / "a.png")
+    assert (tmp_path / "new" / "deep" / "a.png").exists()
 
 
 def test_a_failing_frame_leaves_whole_files_and_the_scene(view, tmp_path):
