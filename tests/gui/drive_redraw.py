@@ -32,7 +32,7 @@ def script(output):
     armature.data.bones.active = armature.data.bones["held"]
     settings().through, settings().smoothness = True, 4.0
     bpy.ops.ed.undo_push(message="Bound")
-    sidebar.open_panel("weights")
+    sidebar.open_panels("weights")
     yield from driver.show_tab()
     yield 1.0
     hand = mouse(stage.views()[0])

@@ -20,6 +20,7 @@ KEYS = {
     "ESC": "Escape",
     "RET": "Return",
     "TAB": "Tab",
+    "DOWN_ARROW": "Down",
     "BACK_SPACE": "BackSpace",
     "LEFT_BRACKET": "bracketleft",
     "RIGHT_BRACKET": "bracketright",
