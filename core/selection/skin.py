@@ -55,8 +55,8 @@ class SkinField:
                 )
             if self.base.indices.max(initial=STATIC) >= bones:
                 raise SelectionError(
-                    "The weights that the layers start from name bones the layers do not know; bind the splats "
-                    "again"
+                    "The weights that the layers start from name bones the layers do not know; bind the "
+                    "splats again"
                 )
         if not STATIC <= self.root < bones:
             raise SelectionError(
