@@ -1,7 +1,7 @@
 """How deep the splats of a view lie that are seen first: taken once a view, cut out for each gesture.
 
-The cells of the picture do not depend on the gesture, so that what is cut out for a gesture while it is drawn
-is what is cut out for it when it is done.
+The cells of the picture depend on the window that a gesture meets, not on the gesture itself, so that what is
+cut out for one while it is drawn is what is cut out for it when it is done.
 """
 
 from __future__ import annotations
