@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .curves.surface import Surface
 
 DEFAULT_FPS = 24.0
+FARTHEST = 1e15  # metres
 SKELETONS = ("auto", "given", "extracted")
 
 
@@ -112,6 +113,7 @@ def build_rig(
     frames, canonical, notes = usable_frames(capture, options.canonical_frame)
     rest = capture.positions[canonical]
     positions = capture.positions if len(frames) == capture.frame_count else capture.positions[frames]
+    _check_size(capture.name, positions)
     with clock("ssdr"):
         skin = decompose(rest, positions, options.max_bones, options.max_influences, progress=progress)
         if skin.transforms.shape[1] > 1:
@@ -150,6 +152,13 @@ def build_rig(
         skin.rmse, skin.rmse * percent, skeleton.rmse * percent, clock.seconds, (*capture.notes, *notes)
     )
     return RigResult(rig, report)
+
+
+def _check_size(name: str, positions: NDArray[np.float32]) -> None:
+    """Raise `CaptureError` where points are so far out that squares of distances have no place in float32."""
+    farthest = float(np.abs(positions).max())
+    if farthest > FARTHEST:
+        raise CaptureError(f"Points of {name} lie {farthest:.2g} m from the origin; scale the capture down.")
 
 
 def _given(

@@ -51,7 +51,8 @@ def closed_surface(
     Parameters
     ----------
     points : (N, 3) finite, metres, N >= 1; vertices of the mesh or centres of Gaussians
-    faces : (T, 3) triangles, may be open, of many parts and self-intersecting; None or empty for a cloud
+    faces : (T, 3) triangles, may be open, of many parts and self-intersecting; None for a cloud, which points
+        of a mesh without any area are, too
     scales : (N, 3) standard deviations of the Gaussians, metres
     opacities : (N,) 0..1; Gaussians below 0.1 are left out
     progress : called with "Surface"
@@ -62,13 +63,15 @@ def closed_surface(
     """
     points = np.asarray(points, np.float64)
     radius = np.zeros(0)
-    if faces is not None and len(faces) > 0:
-        used = np.unique(faces)
-        body = close_mesh(points, np.asarray(faces, np.int64))
-        extent = points[used]
+    body, corners = None, np.asarray([] if faces is None else faces, np.int64).reshape(-1, 3)
+    if len(corners):
+        body = close_mesh(points, corners)
+        if not len(body[1]):
+            body = None
+    if body:
+        extent = points[np.unique(corners)]
     else:
         extent = _reliable(points, opacities)
-        body = None
         radius = _ball_radii(extent, None if scales is None else scales)
     longest = max(float(np.ptp(extent, axis=0).max()), float(2 * radius.max(initial=0)), 1e-9)
     voxel = _coarsest(longest / 96, extent, radius)

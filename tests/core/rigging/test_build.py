@@ -193,6 +193,18 @@ def test_options_out_of_range_are_named(options, text):
         build_rig(synthetic.capture(np.zeros((2, 9, 3))), options)
 
 
+def test_faces_without_an_area_are_no_mesh(chain):
+    faces = np.array([[0, 0, 0], [1, 2, 1]], np.int32)
+    flat = build_rig(replace(synthetic.capture(chain[0]["frames"]), faces=faces), RigOptions(max_bones=3)).rig
+    assert np.allclose(flat.joint_positions, chain[1].rig.joint_positions)
+
+
+def test_a_capture_too_large_to_compute_with_is_said():
+    capture = synthetic.capture(synthetic.chain(2, count=4)["frames"] * 1e16)
+    with pytest.raises(CaptureError, match="m from the origin; scale the capture down"):
+        build_rig(capture, RigOptions(max_bones=3))
+
+
 def test_nothing_to_rig_is_said():
     capture = synthetic.capture(np.zeros((2, 9, 3)))
     with pytest.raises(CaptureError, match="no usable frame"):
