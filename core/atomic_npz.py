@@ -59,6 +59,8 @@ def read_npz(
     required : names that must be there
     error : raised, with one sentence, where the file is missing, not an archive, damaged or incomplete
     """
+    if os.path.isdir(path):
+        raise error(f"{path}: is a folder, not {what} (.npz).")
     if not os.path.isfile(path):
         raise error(f"{path}: there is no such file.")
     try:
