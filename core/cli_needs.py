@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 
+from .atomic_npz import in_short
 from .errors import MissingDependencyError
 
 # By the name they are imported by: what pip calls them.
@@ -32,13 +34,26 @@ def needed(libraries: Iterable[str] = ()) -> Iterator[None]:
             import_module(library)
         yield
     except ImportError as error:
-        package = PACKAGES.get((error.name or "").partition(".")[0])
-        if package is None:  # a module of our own: a bug
+        library = _library(error)
+        if library is None:  # a module of our own: a bug
             raise
-        missing = isinstance(error, ModuleNotFoundError)
-        raise MissingDependencyError(
-            f"This command needs {package}, which is not installed; install it with: pip install {package}"
-            if missing
-            else f"This command needs {package}, which cannot be loaded ({error}); install it anew with: "
-            f"pip install --force-reinstall {package}"
-        ) from error
+        raise MissingDependencyError(_sentence(library, error)) from error
+
+
+def _library(error: ImportError) -> str | None:
+    """Return which of `PACKAGES` is missing, or could not import something; None: none of them."""
+    names, place = [error.name or ""], error.__traceback__
+    while place is not None:  # compiled modules do not say their names
+        names.append(place.tb_frame.f_globals.get("__name__", ""))
+        place = place.tb_next
+    return next((root for name in names if (root := name.partition(".")[0]) in PACKAGES), None)
+
+
+def _sentence(library: str, error: ImportError) -> str:
+    package = PACKAGES[library]
+    if find_spec(library) is None:
+        return f"This command needs {package}, which is not installed; install it with: pip install {package}"
+    return (
+        f"This command needs {package}, which cannot be loaded ({in_short(error)}); install it anew with: "
+        f"pip install --force-reinstall {package}"
+    )

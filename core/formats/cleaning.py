@@ -57,7 +57,7 @@ def clamp_scales(cloud: GaussianCloud) -> tuple[GaussianCloud, tuple[str, ...]]:
     sample = cloud.scales[:: max(1, len(cloud) // 100_000)]
     median = float(np.median(sample.max(axis=1)))
     notes = _size_notes(sample, median, diagonal)
-    limit = np.float32(min(diagonal, np.finfo(np.float32).max))
+    limit = np.float32(min(diagonal, float(np.finfo(np.float32).max)))
     if cloud.scales.max() > limit:
         clamped = int(np.count_nonzero((cloud.scales > limit).any(axis=1)))
         cloud = replace(cloud, scales=np.minimum(cloud.scales, limit))

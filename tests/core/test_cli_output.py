@@ -219,15 +219,19 @@ def test_without_torch_all_but_the_training_works(folder):
     assert "pip install torch" in said["train-dictionary"][1]
 
 
-def test_a_library_that_cannot_be_loaded(folder, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "code", ["raise ImportError('wrong ELF class', name='scipy')", "raise ImportError('wrong ELF class')"]
+)
+def test_a_library_that_cannot_be_loaded(folder, tmp_path, monkeypatch, capsys, code):
     (tmp_path / "scipy").mkdir()
-    (tmp_path / "scipy" / "__init__.py").write_text("raise ImportError('wrong ELF class', name='scipy')")
+    (tmp_path / "scipy" / "__init__.py").write_text(code)
     for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(folder)
     assert main([*VERBS["rig"], "-o", "x.npz"]) == 1
-    assert "cannot be loaded (wrong ELF class)" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "cannot be loaded (wrong ELF class)" in error and "pip install --force-reinstall scipy" in error
 
 
 def test_a_bug_is_not_taken_for_a_missing_library(folder, monkeypatch):

@@ -189,6 +189,13 @@ def test_scales_exponentiated_twice_are_limited_and_reported(splats):
     assert any("10,000 splats were larger" in n for n in notes)
 
 
+def test_a_scene_larger_than_single_precision_measures(splats, recwarn):
+    columns = splats.columns(8, 0)
+    columns["x"][:2], columns["y"][:2] = [3e38, -3e38], [-3e38, 3e38]
+    cloud, _ = read_cloud(splats.write("far.ply", columns))
+    assert len(cloud) == 8 and np.isfinite(cloud.scales).all() and not recwarn.list
+
+
 def test_scales_whose_exponential_overflows_are_dropped(splats):
     columns = splats.columns(4)
     columns["scale_0"][2] = 1000
