@@ -6,12 +6,16 @@ import pytest
 from mathutils import Vector
 from rigs import make_capture, make_cloud, make_rig
 
+from gaussianimate.core.errors import Cancelled
 from gaussianimate.core.formats import read_cloud, write_cloud, write_sequence
+from gaussianimate.gaussianimate_addon.bake import pose_steps, rest_splats
 from gaussianimate.gaussianimate_addon.capture_object import capture_from_point_cloud
 from gaussianimate.gaussianimate_addon.deformer import deformer_armature
 from gaussianimate.gaussianimate_addon.point_cloud import point_cloud_to_cloud
 from gaussianimate.gaussianimate_addon.preferences import preferences
 from gaussianimate.gaussianimate_addon.properties import object_notes
+from gaussianimate.operators.bake_files import Order, targets
+from gaussianimate.operators.bake_ply import GAUSSIANIMATE_OT_bake_ply
 
 FRAMES = 8
 ops = bpy.ops.gaussianimate
@@ -369,6 +373,28 @@ def test_a_bake_that_is_refused_leaves_no_folder(imported, rigged_file, sequence
     with pytest.raises(RuntimeError, match="scaled to nothing"):
         ops.bake_ply(filepath=str(tmp_path / "new" / "x"), frame_start=1, frame_end=2)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("after, kept", [(0.0, []), (0.3, ["bar_0001.ply"])])
+def test_a_cancelled_bake_leaves_whole_frames_or_no_folder(rigged, tmp_path, after, kept):
+    splats, _ = rigged
+    steps = pose_steps(bpy.context, splats, 1, 3)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            poses = stop.value
+            break
+    order = Order(rest_splats(splats), poses, "WORLD", targets(f"{tmp_path}/a/b/", "bar", 1, 3))
+
+    def cancel(_stage, fraction):
+        if fraction >= after:
+            raise Cancelled("cancelled")
+
+    with pytest.raises(Cancelled):
+        GAUSSIANIMATE_OT_bake_ply.work(order, cancel)
+    assert [path.name for path in tmp_path.glob("a/b/*")] == kept
+    assert (tmp_path / "a").exists() == bool(kept)
 
 
 def test_paths_beside_a_file_that_is_not_saved(imported):
