@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code: 0, or 1 after an error (one sentence on stderr)."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may hold what a terminal has no letters for
-        sys.stdout.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     parser = _parser()
     options = parser.parse_args(arguments)
     _refuse_empty(parser, options)
@@ -54,6 +54,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("gaussianimate: cancelled.", file=sys.stderr)
         return 1
     return 0
+
+
+def _prepare_streams() -> None:
+    """Have somewhere to write to, whatever is written: started without streams, Python has None there."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may hold what a terminal has no letters for
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _printable(text: str) -> str:

@@ -172,6 +172,15 @@ def test_names_a_terminal_has_no_letters_for(rig, folder):
     assert done.returncode == 0 and b"joints: " in done.stdout and b"\\u6771" in done.stdout
 
 
+def test_it_works_where_nobody_listens(rig, folder):
+    script = 'exec "$0" -m gaussianimate pose rig.npz --frames : --output deaf.npz 2>&- >&-'
+    done = subprocess.run(["sh", "-c", script, sys.executable], cwd=folder, timeout=300)
+    assert done.returncode == 0 and (folder / "deaf.npz").exists()
+    script = 'exec "$0" -m gaussianimate rig capture.npz --max-bones 3 --output deaf_rig.npz 2>&-'
+    done = subprocess.run(["sh", "-c", script, sys.executable], cwd=folder, capture_output=True, timeout=300)
+    assert done.returncode == 0 and b"joints: " in done.stdout and (folder / "deaf_rig.npz").exists()
+
+
 def test_a_capture_brings_its_skeleton(folder, monkeypatch, capsys):
     chain = synthetic.chain(2, count=8)
     arrays = {
