@@ -76,7 +76,7 @@ def _missing(folder: Path) -> list[Path]:
     """Return the folders that must be made for one, the deepest first."""
     missing = []
     at = folder.absolute()
-    while not os.path.lexists(at):
+    while not os.path.lexists(at) and at != at.parent:  # a drive that is not there is its own parent
         missing.append(at)
         at = at.parent
     return missing

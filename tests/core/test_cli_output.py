@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gaussianimate.core import atomic_file
 from gaussianimate.core.atomic_file import made_folder, require_writable_folder
 from gaussianimate.core.cli import main
 from gaussianimate.core.cloud import GaussianCloud
@@ -79,7 +80,7 @@ def _contents(folder):
     "name, found", [("x.txt", "ends in .txt"), ("x", "has no ending"), ("/dev/null", "no")]
 )
 def test_endings_that_nobody_knows(refused, verb, name, found):
-    assert f"{found}" in (error := refused(*VERBS[verb], "-o", name))
+    assert found in (error := refused(*VERBS[verb], "-o", name))
     assert f"let the name end in {ENDINGS[verb]}" in error
 
 
@@ -265,3 +266,15 @@ def test_asking_whether_a_folder_can_be_written_to_leaves_no_trace(tmp_path):
     with pytest.raises(FormatError, match="the folder cannot be made"):
         require_writable_folder(tmp_path / "file" / "b")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_drive_that_is_not_there_is_told(monkeypatch):
+    """On Windows it is its own parent."""
+    monkeypatch.setattr(atomic_file.os.path, "lexists", lambda _: False)
+
+    def refuse(**_):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(atomic_file.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(FormatError, match="the folder cannot be made"):
+        require_writable_folder(Path("/gone/deep"))
