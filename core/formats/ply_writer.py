@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atomic_file import made_folder
+from ..atomic_file import made_folder, replacing
 from ..cloud import GaussianCloud
 from ..errors import FormatError
 from ..progress import Progress, no_progress
@@ -50,17 +49,8 @@ def write_cloud(cloud: GaussianCloud, path: str | PathLike[str]) -> int:
         )
     if left_out:
         cloud = cloud.take(usable)
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            with temporary.open("xb") as stream:
-                _write(cloud, stream)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise FormatError(path, f"the file cannot be written ({error.strerror or error})") from error
+    with replacing(Path(path)) as temporary, temporary.open("xb") as stream:
+        _write(cloud, stream)
     return left_out
 
 
