@@ -49,12 +49,12 @@ def load_motion(path: str | PathLike[str], rig: Rig) -> Motion:
             f"{path}: rotations has shape {list(rotations.shape)}, but this rig needs "
             f"[frames, {rig.joint_count}, 4] (one quaternion wxyz per joint)."
         )
-    sizes = np.abs(rotations).max(axis=-1, keepdims=True)  # taken out first: the square of 1e200 is infinite
-    rotations = rotations / np.where(sizes > 0, sizes, 1.0)
-    lengths = np.linalg.norm(rotations, axis=-1, keepdims=True)
-    if (lengths * sizes < 1e-6).any():
-        frame, joint, _ = np.argwhere(lengths * sizes < 1e-6)[0]
+    sizes = np.abs(rotations).max(axis=-1, keepdims=True)
+    if (sizes < 1e-6).any():
+        frame, joint, _ = np.argwhere(sizes < 1e-6)[0]
         raise RigError(f"{path}: the rotation of joint {joint} in frame {frame} is a zero quaternion.")
+    rotations = rotations / sizes  # first: the square of 1e200 is infinite
+    lengths = np.linalg.norm(rotations, axis=-1, keepdims=True)
     shape = (len(rotations), 3)
     moves = _numbers(path, "root_translation", arrays.get("root_translation", np.zeros(shape)))
     if moves.shape != shape:
