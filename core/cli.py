@@ -1,36 +1,34 @@
-"""``python -m gaussianimate info | rig | refine | pose | bake | evaluate``: the product without Blender."""
+"""``python -m gaussianimate COMMAND``: the product without Blender.
+
+Here are rig, pose and bake; the others lie beside what they call.
+"""
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .bone_poses import add_secondary, bone_poses
+from .cli_console import console_progress, prepare_streams, printable
+from .cli_info import add_info, joints_text
 from .cli_needs import needed
 from .errors import GaussiAnimateError, RigError
 from .evaluate.command import add_evaluate
 from .peak_memory import peak_memory_mb
-from .progress import Progress
 from .refine.command import add_refine
 from .resample.command import add_epsilon, add_resample, add_train_dictionary, resample_options
-
-if TYPE_CHECKING:
-    from .rigging.rig import Rig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code: 0, or 1 after an error (one sentence on stderr)."""
-    _prepare_streams()
+    prepare_streams()
     parser = _parser()
     options = parser.parse_args(arguments)
     _refuse_empty(parser, options)
@@ -38,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with needed(options.needs if "needs" in options else ()):
             options.run(options)
     except GaussiAnimateError as error:
-        print(f"gaussianimate: {_printable(str(error))}", file=sys.stderr)
+        print(f"gaussianimate: {printable(str(error))}", file=sys.stderr)
         return 1
     except MemoryError:
         print("gaussianimate: not enough memory; use fewer frames or splats.", file=sys.stderr)
@@ -48,26 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:  # a disk that fails, a name no file can have
         where = f"{error.filename}: " if error.filename else ""
-        print(f"gaussianimate: {_printable(f'{where}{error.strerror or error}')}", file=sys.stderr)
+        print(f"gaussianimate: {printable(f'{where}{error.strerror or error}')}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("gaussianimate: cancelled.", file=sys.stderr)
         return 1
     return 0
-
-
-def _prepare_streams() -> None:
-    """Have somewhere to write to, whatever is written: started without streams, Python has None there."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
-    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may hold what a terminal has no letters for
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _printable(text: str) -> str:
-    """Return a text that quotes a damaged file without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -84,9 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    info = commands.add_parser("info", help="say what a capture, cloud or rig file holds")
-    info.add_argument("file", metavar="FILE")
-    info.set_defaults(run=_info)
+    add_info(commands)
 
     rig = commands.add_parser("rig", help="build a rig from a capture")
     rig.add_argument("capture", metavar="CAPTURE", help="folder, pattern or file of a sequence")
@@ -130,10 +112,10 @@ def _parser() -> argparse.ArgumentParser:
     bake.add_argument("-o", "--output", required=True, metavar="DIR")
     bake.set_defaults(run=_bake)
 
-    add_refine(commands, _console_progress)
-    add_evaluate(commands, _console_progress)
-    add_resample(commands, _console_progress)
-    add_train_dictionary(commands, _console_progress)
+    add_refine(commands, console_progress)
+    add_evaluate(commands, console_progress)
+    add_resample(commands, console_progress)
+    add_train_dictionary(commands, console_progress)
     return parser
 
 
@@ -146,23 +128,6 @@ def _frame_range(text: str) -> tuple[int | None, int | None]:
     if not colon or bounds is None or min(bounds[0] or 0, bounds[1] or 0) < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a frame range such as 0:24, 10: or :24")
     return bounds
-
-
-def _console_progress() -> Progress:
-    """Progress on stderr: one line a stage, on a terminal with its per cents rewritten in place."""
-    live = sys.stderr.isatty()
-    shown, at = "", 0.0
-
-    def show(stage: str, fraction: float) -> None:
-        nonlocal shown, at
-        if stage == shown and (not live or time.monotonic() - at < 0.1):
-            return
-        start = "\r" if stage == shown else "\n" if live and shown else ""
-        end = f" {100 * fraction:3.0f} %" if live else "\n"
-        print(f"{start}{stage}", end=end, file=sys.stderr, flush=True)
-        shown, at = stage, time.monotonic()
-
-    return show
 
 
 def _rig(options: argparse.Namespace) -> None:
@@ -184,7 +149,7 @@ def _rig(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     capture = read_capture(options.capture)
     read = time.perf_counter() - start
-    result = build_rig(capture, chosen, _console_progress())
+    result = build_rig(capture, chosen, console_progress())
     rig, report = result.rig, result.report
     save_rig(rig, options.output)
     if sys.stderr.isatty():
@@ -209,7 +174,7 @@ def _rig(options: argparse.Namespace) -> None:
             if isinstance(value, dict):
                 value = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in value.items())
             if name == "joints":
-                value = _joints_text(rig)
+                value = joints_text(rig)
             print(
                 f"{name.replace('_', ' ')}: {value:.4g}" if isinstance(value, float) else f"{name}: {value}"
             )
@@ -227,7 +192,7 @@ def _pose(options: argparse.Namespace) -> None:
     arrays: dict[str, NDArray] = {}
     if options.motion:
         motion = load_motion(options.motion, rig)
-        transforms = bone_poses(rig, motion, options.secondary, _console_progress())
+        transforms = bone_poses(rig, motion, options.secondary, console_progress())
         fps = motion.fps or rig.fps
     else:
         rows = _rows_of_frames(rig.frames, options.frames)
@@ -272,18 +237,18 @@ def _bake(options: argparse.Namespace) -> None:
     cloud, notes = read_cloud(options.cloud)
     rows = rows_for_cloud(rig, cloud.positions, options.cloud)
     skin = make_skin(cloud.positions, rig.indices[rows], rig.weights[rows], bone_count=rig.bone_count)
-    transforms = bone_poses(rig, motion, options.secondary, _console_progress())
+    transforms = bone_poses(rig, motion, options.secondary, console_progress())
     if options.resample is not None:
         from .resample.resample import resample
 
         found = resample(
-            cloud, skin, transforms, resample_options(options.resample), progress=_console_progress()
+            cloud, skin, transforms, resample_options(options.resample), progress=console_progress()
         )
         cloud, skin, notes = found.cloud, found.skin, notes + found.notes
     count = len(transforms)
     posed = (deform_cloud(cloud, skin, pose) for pose in transforms)
     _, left_out = write_sequence(
-        posed, options.output, Path(options.cloud).stem, 0, count, _console_progress()
+        posed, options.output, Path(options.cloud).stem, 0, count, console_progress()
     )
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
@@ -297,68 +262,3 @@ def _bake(options: argparse.Namespace) -> None:
 
 def _frames_text(count: int) -> str:
     return f"{count} frame" + "s" * (count != 1)
-
-
-def _joints_text(rig: Rig) -> str:
-    """Return how many joints there are, and how many of them move something, which is what Blender counts."""
-    from .rigging.moving_joints import moving_joints
-
-    moving = int(moving_joints(rig).sum())
-    ends = rig.joint_count - moving
-    return f"{rig.joint_count}" + f", {moving} that move and {ends} that end a chain" * (ends > 0)
-
-
-def _info(options: argparse.Namespace) -> None:
-    from .rigging.rig_file import is_rig
-
-    for name, value in (_rig_facts if is_rig(options.file) else _capture_facts)(options.file):
-        print(f"{name}: {value}")
-
-
-def _rig_facts(path: str) -> list[tuple[str, object]]:
-    from .rigging.rig_file import load_rig
-
-    rig = load_rig(path)
-    parents = ["" if parent < 0 else f" < {rig.joint_names[parent]}" for parent in rig.joint_parents]
-    return [
-        ("rig", path),
-        ("points", rig.point_count),
-        ("frames", f"{rig.frame_count} ({rig.frames.min()} to {rig.frames.max()}) at {rig.fps:g} a second"),
-        ("rest pose", f"frame {rig.canonical_frame}"),
-        ("bones", rig.bone_count),
-        ("influences", rig.indices.shape[1]),
-        ("joints", _joints_text(rig)),
-        *(
-            (f"  {name}{parent}", np.round(x, 4))
-            for name, parent, x in zip(rig.joint_names, parents, rig.joint_positions, strict=True)
-        ),
-    ]
-
-
-def _capture_facts(path: str) -> list[tuple[str, object]]:
-    from .formats import read_capture
-
-    capture = read_capture(path)
-    valid = np.flatnonzero(capture.frame_valid)
-    first = capture.positions[valid[0]]
-    low, high = first.min(axis=0), first.max(axis=0)
-    facts: list[tuple[str, object]] = [
-        ("capture", capture.name),
-        ("points", capture.point_count),
-        (
-            "frames",
-            f"{capture.frame_count}" + (f", {len(valid)} usable" * (len(valid) < capture.frame_count)),
-        ),
-        ("frame rate", "unknown" if capture.fps is None else f"{capture.fps:g} a second"),
-        ("up axis", capture.up or "unknown"),
-        ("size", " x ".join(f"{side:.4g}" for side in high - low)),
-    ]
-    if capture.clips is not None:
-        facts.append(("clips", len(np.unique(capture.clips))))
-    if capture.skeleton is not None:
-        facts.append(("given joints", len(capture.skeleton)))
-    if capture.faces is not None:
-        facts.append(("triangles", len(capture.faces)))
-    if capture.load_cloud is not None:
-        facts.append(("SH degree", capture.load_cloud(int(valid[0])).sh_degree))
-    return facts + [("note", note) for note in capture.notes]
