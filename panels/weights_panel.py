@@ -152,6 +152,4 @@ def hint_before_layers(object: bpy.types.Object, armature: bpy.types.Armature) -
         return "Choose the bone that weights are drawn for"
     if any(layer.bone == bone for layer in listed_layers(object)):
         return None
-    return (
-        "Draw with the tools at the foot of the toolbar" if holds_splats(armature.bones[bone]) else NO_DEFORM
-    )
+    return DRAW if holds_splats(armature.bones[bone]) else NO_DEFORM
