@@ -51,8 +51,8 @@ def closed_surface(
     Parameters
     ----------
     points : (N, 3) finite, metres, N >= 1; vertices of the mesh or centres of Gaussians
-    faces : (T, 3) triangles, may be open, of many parts and self-intersecting; None for a cloud, which points
-        of a mesh without any area are, too
+    faces : (T, 3) triangles, may be open, of many parts and self-intersecting; None for a cloud, and the
+        points of a mesh without any area are taken for one
     scales : (N, 3) standard deviations of the Gaussians, metres
     opacities : (N,) 0..1; Gaussians below 0.1 are left out
     progress : called with "Surface"
@@ -68,7 +68,7 @@ def closed_surface(
         body = close_mesh(points, corners)
         if not len(body[1]):
             body = None
-    if body:
+    if body is not None:
         extent = points[np.unique(corners)]
     else:
         extent = _reliable(points, opacities)
