@@ -28,8 +28,18 @@ def find_files(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:
 
     Raises
     ------
-    FormatError : nothing is found; the message shows what was searched and what there is
+    FormatError : nothing is found, and the message shows what was searched and what there is; or a folder
+        cannot be looked into
     """
+    try:
+        return _find(source)
+    except OSError as error:
+        raise FormatError(
+            str(error.filename or source), f"cannot be looked into ({error.strerror or error})"
+        ) from error
+
+
+def _find(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     if not isinstance(source, str | PathLike):
         paths = sorted((Path(item) for item in source), key=natural_key)
         if not paths:
@@ -44,9 +54,8 @@ def find_files(source: Source) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         return _choose(path / "*", path.iterdir(), path)
     if glob.has_magic(str(path)):
         folder = _fixed_parent(path)
-        pattern = Path(glob.escape(str(folder))) / path.relative_to(
-            folder
-        )  # a folder may be called "take [1]"
+        # The folder is escaped, as it may be called "take [1]".
+        pattern = Path(glob.escape(str(folder))) / path.relative_to(folder)
         return _choose(path, map(Path, glob.glob(str(pattern), recursive=True)), folder)
     found = f"; the folder holds {_count_text(path.parent.iterdir())}" if os.path.isdir(path.parent) else ""
     raise FormatError(path, f"there is no such file or folder{found}")

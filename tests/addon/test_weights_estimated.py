@@ -126,7 +126,7 @@ def test_layers_can_be_applied(stage, capfd):
     assert not read_layers(object).layers and not influence_count(object.data, BASE)
     assert_follows(object, rise)
     draw(operation="MIX", strength=0.0)
-    assert_follows(object, rise, BASE), "later layers act on them"
+    assert_follows(object, rise, BASE)  # later layers act on them
     ops.edit_layers(action="DELETE")
     assert_follows(object, rise)
 

@@ -229,10 +229,9 @@ def test_errors_are_one_sentence_on_stderr_and_code_1(rig, folder, monkeypatch, 
 
 def test_damaged_files_are_quoted_in_short_and_harmlessly(rig, folder, tmp_path, capsys):
     whole = (folder / "rig.npz").read_bytes()
-    with zipfile.ZipFile(
-        folder / "rig.npz"
-    ) as archive:  # a long name that differs from that in the directory
+    with zipfile.ZipFile(folder / "rig.npz") as archive:
         first = archive.infolist()[0]
+    # A long name that differs from that in the directory.
     at = whole.index(first.filename.encode())
     length = whole[at - 4 : at]
     (tmp_path / "rig.npz").write_bytes(whole[: at - 4] + b"\xff\x1f" + length[2:] + whole[at:])
