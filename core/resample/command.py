@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..bone_poses import add_secondary, bone_poses
-from ..errors import FormatError, MissingDependencyError, RigError
+from ..errors import FormatError, RigError
 from ..progress import Progress
 
 if TYPE_CHECKING:
@@ -192,16 +192,12 @@ def add_train_dictionary(commands: argparse._SubParsersAction, console: Callable
     parser.add_argument("--rays", type=int, default=1024, help="rays of every step (default 1024)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="CPU threads (default: all)")
-    parser.set_defaults(run=lambda options: _train(options, console()))
+    parser.set_defaults(run=lambda options: _train(options, console()), needs=("torch",))
 
 
 def _train(options: argparse.Namespace, progress: Progress) -> None:
-    try:
-        import torch
-    except ImportError:
-        raise MissingDependencyError(
-            "Training the dictionary needs PyTorch; install it with: pip install torch"
-        ) from None
+    import torch
+
     from ..cli_output import require_output
     from .trainer import train_dictionary
     from .training_state import TrainingSettings
