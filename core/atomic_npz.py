@@ -75,6 +75,8 @@ def read_npz(
     except GaussiAnimateError:
         raise
     except Exception as problem:  # zipfile and numpy raise nearly anything at damaged bytes
+        if isinstance(problem, OSError) and problem.errno:
+            raise error(f"{path}: cannot be read ({problem.strerror}).") from problem
         said = in_short(problem)
         if "pickle" in said:  # what numpy takes anything else for
             said = "no numpy archive"

@@ -1,6 +1,7 @@
 """Splat sequences: order, correspondence, empty frames, and what is said about them."""
 
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,18 @@ def test_files_that_went_away_are_told(frames):
             read_capture(files)
     with pytest.raises(FormatError, match="no file or folder was given"):
         read_capture("")
+
+
+def test_a_folder_that_cannot_be_looked_into_is_told(frames, monkeypatch):
+    folder = frames()
+
+    def shut(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", shut)
+    for source in (folder, folder / "frame_99.ply"):
+        with pytest.raises(FormatError, match=r"capture: cannot be looked into \(Permission denied\)"):
+            read_capture(source)
 
 
 def test_frames_load_on_demand_and_match_the_positions(frames):
