@@ -76,7 +76,7 @@ def chosen(filepath: str, directory: str, names: list[str]) -> str | list[str]:
 def numbered_siblings(path: str) -> str | list[str]:
     """Return the files whose names differ from ``path`` in the last number only, or ``path`` alone."""
     file = Path(path)
-    if not file.is_file():
+    if not os.path.isfile(file):
         return path
     found = [str(other) for other in file.parent.iterdir() if is_sibling(file.name, other.name)]
     return found if len(found) > 1 else path

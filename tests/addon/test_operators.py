@@ -139,6 +139,12 @@ def test_a_damaged_file_leaves_nothing_behind(empty_scene, sequence, tmp_path):
 def test_nothing_there(empty_scene, tmp_path):
     with pytest.raises(RuntimeError, match="there is no such file or folder"):
         ops.import_capture(filepath=str(tmp_path / "none.ply"))
+    with pytest.raises(RuntimeError, match="there is no such file or folder"):
+        ops.import_capture(filepath=str(tmp_path / f"{300 * 'x'}.ply"), detect_sequence=True)
+    with pytest.raises(RuntimeError, match="no file or folder was given"):
+        ops.import_capture()
+    with pytest.raises(RuntimeError, match="none_1.ply.*cannot be opened"):
+        ops.import_capture(directory=str(tmp_path), files=[{"name": f"none_{i}.ply"} for i in (1, 2)])
 
 
 # Rig
