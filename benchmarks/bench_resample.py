@@ -104,6 +104,19 @@ def bent_pose(bend: float, twist: float) -> np.ndarray:
     return np.stack(poses)
 
 
+def single_turns(angle: float = 45) -> np.ndarray:
+    """Return the poses (6 BONES, BONES, 3, 4) that turn one bone to both sides about each axis, degrees."""
+    poses = []
+    for bone in range(BONES):
+        joint = np.array([LENGTH * bone / BONES, 0, 0])
+        for turn in np.concatenate([np.eye(3), -np.eye(3)]):
+            step = quaternion_to_matrix(axis_angle_to_quaternion(turn, np.radians(angle)))
+            pose = np.tile(np.eye(3, 4), (BONES, 1, 1))
+            pose[bone:, :, :3], pose[bone:, :, 3] = step, joint - step @ joint
+            poses.append(pose)
+    return np.stack(poses)
+
+
 def drawn() -> SkinField:
     """Return weights much like those of the tube, of layers: a rectangle and an ellipse for each bone."""
     camera = Camera.perspective((1, -3.2, 0.3), (1, 0, 0), (0, 0, 1), 0.7, 1600, 1000, 0.1, 100)
@@ -191,12 +204,16 @@ def main() -> bool:
     if options.memory:
         return memory(cloud, skin, field, pose, chosen)
     skin_drawn = stack_to_skin(layers.stack, cloud.positions)
+    eighth = np.arange(len(cloud) // 8)
+    few, few_skin, few_drawn = (each.take(eighth) for each in (cloud, skin, skin_drawn))
     found = resample(cloud, skin, pose, chosen)
     print(f"{len(cloud)} splats, epsilon {options.epsilon:g} m: {len(found.cloud)} after {found.passes}")
     tasks = {
         "adaptive, stored weights": lambda: resample(cloud, skin, pose, chosen),
         "adaptive, weights as a field": lambda: resample(cloud, skin, pose, chosen, field),
         "adaptive, 24 selection layers": lambda: resample(cloud, skin_drawn, pose, chosen, layers),
+        "72 poses of one bone, an eighth": lambda: resample(few, few_skin, single_turns(), chosen),
+        "the same, with the layers": lambda: resample(few, few_drawn, single_turns(), chosen, layers),
         "uniform": lambda: split_all(cloud, skin),
         "a copy of what uniform makes": lambda: cloud.take(np.repeat(np.arange(len(cloud)), 5)),
     }
@@ -204,7 +221,7 @@ def main() -> bool:
         start = time.process_time()
         task()
         spent = time.process_time() - start
-        print(f"{name:30} {seconds(task):.2f} s, {spent:.2f} s of one core, {peak(task):.0f} MB")
+        print(f"{name:31} {seconds(task):.2f} s, {spent:.2f} s of one core, {peak(task):.0f} MB")
     return measure_criteria(cloud, skin, field, pose, options.epsilon)
 
 

@@ -31,7 +31,8 @@ Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 CriterionName = Literal["hybrid", "estimate", "bound", "sampled", "paper"]
 
-CHUNK, KEPT = 6144, 512  # splats at once; fewer where weights are kept from pose to pose
+CHUNK = 6144  # splats at once
+FEWEST, MOST, TOGETHER = 512, 2048, 1 << 17  # where weights are kept from pose to pose; splats times poses
 
 
 def affine_errors(
@@ -170,7 +171,8 @@ class _Judge:
                     errors = np.nan_to_num(self._at_points(around, bones, part.start), nan=0, posinf=0)
                     self.note(worst, rows, bones, errors.astype(np.float32), overshoots)
 
-        each_chunk(work, len(self.cloud), KEPT if keep else CHUNK, progress, "Sample bent splats")
+        size = min(max(TOGETHER // len(poses), FEWEST), MOST) if keep else CHUNK
+        each_chunk(work, len(self.cloud), size, progress, "Sample bent splats")
 
     def _at_points(self, around: Surroundings, bones: Bones, start: int) -> F64:
         if self.criterion == "hybrid":

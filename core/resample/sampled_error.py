@@ -15,7 +15,7 @@ F64 = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 
-POINTS = 1 << 16  # evaluated at once
+POINTS = 1 << 15  # evaluated at once
 # Probes: towards the faces and the corners of a cube, each beside its opposite, 2.4 standard deviations out,
 # where the quantile is decided (85 to 98 % of the mass of one to three dimensions lies within).
 _CUBE = np.array([(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)], float)

@@ -56,10 +56,13 @@ def all_weights(field: WeightField, points: Floats, rows: Ints) -> Weights:
     if of_all is not None:
         return Weights(*of_all(points, rows))
     indices, weights, _ = field(points, rows)
-    bones, slots = np.unique(indices, return_inverse=True)
-    found, points_ = np.zeros((len(bones), len(points))), np.arange(len(points))
-    for slot, held in zip(slots.reshape(indices.shape).T, weights.T, strict=True):
-        found[slot, points_] += held  # a bone may be there twice, with nothing
+    indices = indices + 1  # the static bone comes first
+    there = np.zeros(indices.max(initial=0) + 1, bool)
+    there[indices] = True
+    bones, slots = np.flatnonzero(there) - 1, np.cumsum(there) - 1
+    found, every = np.zeros((len(bones), len(points))), np.arange(len(points))
+    for own, held in zip(slots[indices].T, weights.T, strict=True):
+        found[own, every] += held  # a bone may be there twice, with nothing
     return Weights(bones, found)
 
 
