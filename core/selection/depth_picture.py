@@ -6,6 +6,7 @@ cut out for one while it is drawn is what is cut out for it when it is done.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ MOST_CELLS = 96 * 96  # of what is cut out
 LONGEST = 1024  # cells along a side of that
 SPLATS_PER_CELL = 12
 FINEST = 2048  # cells along a window at most
+FIRST = 64  # cells along a window in which splats are counted at first
 BEFORE = 1024  # cells below and left of the window's corner; no splat beyond
 ALONG = 4096  # cells along a side in all
 FARTHEST = 1e6  # smallest cells, or windows, from the corner of the window that gestures are cut to
@@ -213,24 +215,35 @@ def _corner(box: Box, window: Box, axis: int) -> float:
 
 
 def _cell_size(seen: Preview) -> float:
-    """Return the side, pixels, of cells that hold the wanted number of splats where there are any.
-
-    Splats are counted in a grid over the window; where they are farther apart than its cells (a script's
-    window can be small, or beside them all) in one over twice the window, and so on.
-    """
-    left, bottom, width, height = seen.viewpoint.window
-    at, smallest, everything = seen.at, max(width, height) / FINEST, np.count_nonzero(seen.at.seen)
-    cell = coarse = np.sqrt(width * height) / 64
-    for times in 2.0 ** np.arange(WIDEST if everything else 0):
-        x, y = at.x - (left + width * (1 - times) / 2), at.y - (bottom + height * (1 - times) / 2)
-        inside = (x >= 0) & (x < width * times) & (y >= 0) & (y < height * times)
-        count = np.count_nonzero(inside)
-        column, row = (np.divide(p[inside], coarse * times).astype(int) for p in (x, y))
-        occupied = np.count_nonzero(np.bincount(row * (int(width / coarse) + 1) + column))
-        cell = np.sqrt(occupied * SPLATS_PER_CELL / max(count, 1)) * coarse * times
+    """Return the side, pixels, of cells that hold the wanted number of splats where there are any."""
+    width, height = seen.viewpoint.window[2:]
+    everything = np.count_nonzero(seen.at.seen)
+    cell = np.sqrt(width * height) / FIRST
+    for side, occupied, count in _grids(seen) if everything else ():
+        cell = side * np.sqrt(occupied * SPLATS_PER_CELL / max(count, 1))
         if occupied * SPLATS_PER_CELL <= count > 0 or (occupied <= 4 and count == everything):
             break
-    return max(float(cell), smallest)
+    return max(float(cell), max(width, height) / FINEST)
+
+
+def _grids(seen: Preview) -> Iterator[tuple[float, int, int]]:
+    """Yield the side of a grid's cells, pixels, how many of them hold splats, and how many splats those are.
+
+    The grids lie over the window, each with cells of twice the size, then over twice the window (a script's
+    can be small, or beside all splats), and so on.
+    """
+    left, bottom, width, height = seen.viewpoint.window
+    at, first = seen.at, np.sqrt(width * height) / FIRST
+    columns = int(width / first) + 1
+    for times in (2.0 ** np.arange(WIDEST)).tolist():
+        x, y = at.x - (left + width * (1 - times) / 2), at.y - (bottom + height * (1 - times) / 2)
+        inside = (x >= 0) & (x < width * times) & (y >= 0) & (y < height * times)
+        column, row = (np.divide(p[inside], first * times).astype(int) for p in (x, y))
+        row, column = np.divmod(np.flatnonzero(np.bincount(row * columns + column)), columns)
+        count = int(np.count_nonzero(inside))
+        for doubled in range(FIRST.bit_length() - 1):
+            occupied = len(np.unique((row >> doubled) * columns + (column >> doubled)))
+            yield first * times * 2**doubled, occupied, count
 
 
 def _depths(view: Viewpoint, points: Floats) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gaussianimate.core.render.camera import Camera
 from gaussianimate.core.selection.depth_picture import LONGEST, MOST_CELLS, DepthPicture, front_surface
 from gaussianimate.core.selection.preview import Preview
 from gaussianimate.core.selection.viewpoint import Viewpoint
@@ -106,6 +107,18 @@ def test_large_gestures_take_larger_cells(viewpoint, ball):
     true = ball_depths(viewpoint, x[middle], y[middle])
     assert np.abs(coarse.depths.ravel()[middle] - true).max() < coarse.thickness
     assert coarse.thickness == pytest.approx(times * fine.thickness, rel=0.4)
+
+
+@pytest.mark.parametrize("distance", [4.0, 1.4, 1.15, 1.02])
+def test_cells_of_a_close_look_hold_as_many_splats(ball, distance):
+    """Splats that only the window's surroundings are thin of do not make its own cells larger."""
+    camera = Camera.perspective((0, -distance, 0), (0, 0, 0), (0, 0, 1), 0.9, 800, 600, 0.01, 100)
+    seen = Preview(Viewpoint(camera.view, camera.projection, (0, 0, 800, 600)), ball)
+    x, y = (p[seen.at.seen & (seen.at.x >= 0) & (seen.at.x < 800)] for p in (seen.at.x, seen.at.y))
+    x, y = x[(y >= 0) & (y < 600)], y[(y >= 0) & (y < 600)]
+    cell = DepthPicture(seen).cell
+    used = len(np.unique(np.stack([x // cell, y // cell]), axis=1).T)
+    assert 8 < len(x) / used < 16
 
 
 def test_gestures_far_outside_the_window(viewpoint, ball):
