@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .cli_console import printable
+
 if TYPE_CHECKING:
     from .rigging.rig import Rig
 
@@ -31,7 +33,7 @@ def _info(options: argparse.Namespace) -> None:
     from .rigging.rig_file import is_rig
 
     for name, value in (_rig_facts if is_rig(options.file) else _capture_facts)(options.file):
-        print(f"{name}: {value}")
+        print(printable(f"{name}: {value}"))
 
 
 def _rig_facts(path: str) -> list[tuple[str, object]]:

@@ -181,6 +181,16 @@ def test_it_works_where_nobody_listens(rig, folder):
     assert done.returncode == 0 and b"joints: " in done.stdout and (folder / "deaf_rig.npz").exists()
 
 
+def test_names_in_a_file_do_not_steer_a_terminal(rig, folder, capsys):
+    with np.load(rig.path) as made:
+        names = made["joint_names"].astype("U20")
+        names[0] = "\x1b[31mred"
+        np.savez(folder / "red.npz", **{**made, "joint_names": names})
+    assert main(["info", str(folder / "red.npz")]) == 0
+    text = capsys.readouterr().out
+    assert "red" in text and "\x1b" not in text
+
+
 def test_a_capture_brings_its_skeleton(folder, monkeypatch, capsys):
     chain = synthetic.chain(2, count=8)
     arrays = {
