@@ -115,7 +115,7 @@ def worst_errors(
     for number, each in enumerate(bones):
         with np.errstate(all="ignore"):
             errors = judge.quantiles(each, _within(progress, number / len(bones), 1 / len(bones)))
-            judge.note(worst, slice(None), each, errors, overshoots)
+            judge.note(worst, np.arange(len(cloud)), each, errors, overshoots)
     return worst
 
 
@@ -184,7 +184,7 @@ class _Judge:
     def note(
         self,
         worst: Errors,
-        rows: slice | Ints,
+        rows: Ints,
         bones: Bones,
         errors: NDArray[np.float32],
         overshoots: bool,
@@ -194,7 +194,7 @@ class _Judge:
         if not overshoots:
             return
         failing = np.flatnonzero(errors > self.threshold)
-        own = failing if isinstance(rows, slice) else rows[failing]
+        own = rows[failing]
         reach = np.nan_to_num(errors[failing] / self._sizes(bones, own))
         worst.overshoots[own] = np.maximum(worst.overshoots[own], reach)
 
