@@ -107,8 +107,11 @@ class SkinField:
         n = len(seen.points)
         found, start = Gathering(n), _Start(self, seen.points, rows)
         weights, gradients = np.zeros(n), np.zeros((3, n))
+        touched = set(self.prepared.touched(seen))
         for bone in np.flatnonzero(self.prepared.layered).tolist():
             started = start.move(bone, weights, gradients)
+            if not started and bone not in touched:
+                continue
             self.prepared.evaluate_bone(bone, seen, weights, gradients, not started)
             found.add(np.broadcast_to(np.int32(bone), n), weights, gradients)
             weights[:], gradients[:] = 0, 0
