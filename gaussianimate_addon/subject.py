@@ -33,10 +33,20 @@ def active_armature_of(object: bpy.types.Object) -> bpy.types.Object | None:
 
 
 def linked_reason(*blocks: bpy.types.ID | None) -> str | None:
-    """Return one sentence where one of the blocks belongs to another file, None where all are this one's."""
+    """Return one sentence where one of the blocks belongs to another file, None where all are this one's.
+
+    Splats that are a library override count as the other file's: Blender saves nothing that is done to them.
+    """
     for block in blocks:
-        if block is not None and block.library is not None:
+        if block is None:
+            continue
+        if block.library is not None:
             return f"'{block.name}' is linked from another file; make it local (Object > Relations) first"
+        if block.override_library is not None and isinstance(block, bpy.types.PointCloud):
+            return (
+                f"The splats '{block.name}' override those of another file, and what is done to them would "
+                "not be saved; make them local (Object > Relations) first"
+            )
     return None
 
 

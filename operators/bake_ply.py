@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bpy
+import numpy as np
 
 from ..core.progress import Progress
 from ..gaussianimate_addon.bake import bake_sequence, pose_steps, rest_splats
 from ..gaussianimate_addon.browsing import BrowsingJobOperator
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.properties import object_notes
+from ..gaussianimate_addon.resampling.checks import check_poses
 from ..gaussianimate_addon.resampling.request import check_resampling
 from ..gaussianimate_addon.resampling.task import Request, read_whole
 from ..gaussianimate_addon.subject import active_splats
@@ -124,7 +126,10 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
     def _read(self, context: bpy.types.Context, object: bpy.types.Object, paths: dict[int, Path]) -> Steps:
         rest = rest_splats(object)
         poses = yield from pose_steps(context, object, min(paths), max(paths))
-        request = Request(read_whole(object), None, self.epsilon, self.budget) if self.resample else None
+        request = None
+        if self.resample:
+            check_poses(object, np.stack([pose.transforms for pose in poses.values()]), list(poses))
+            request = Request(read_whole(object), None, self.epsilon, self.budget)
         return Order(rest, poses, self.space, paths, request)
 
     @staticmethod

@@ -15,6 +15,7 @@ from ...core.errors import RigError
 from ..bake import UNMOVED, pose_steps, read_pose
 from ..deformer import deformer_armature
 from ..modifiers import DEFORM, find_modifier
+from .checks import check_poses
 from .limits import Turn, turns_of
 
 F64 = NDArray[np.floating]
@@ -46,7 +47,9 @@ def posing_armature(object: bpy.types.Object) -> bpy.types.Object:
 def present_pose(context: bpy.types.Context, object: bpy.types.Object) -> F64:
     """Return the transforms (1, B, 3, 4) of the pose that stands."""
     posing_armature(object)
-    return read_pose(context.evaluated_depsgraph_get(), object).transforms[None]
+    transforms = read_pose(context.evaluated_depsgraph_get(), object).transforms[None]
+    check_poses(object, transforms)
+    return transforms
 
 
 def frame_poses(
@@ -58,7 +61,9 @@ def frame_poses(
     armature = posing_armature(object)
     with pose_kept(armature):
         poses = yield from pose_steps(context, object, start, end, step)
-    return np.stack([pose.transforms for pose in poses.values()])
+    transforms = np.stack([pose.transforms for pose in poses.values()])
+    check_poses(object, transforms, list(poses))
+    return transforms
 
 
 def action_frames(armature: bpy.types.Object) -> tuple[int, int]:
@@ -102,7 +107,9 @@ def limit_poses(context: bpy.types.Context, object: bpy.types.Object, angle: flo
                 poses.append(_turned(context, object, armature, turn))
         finally:
             modifier.show_viewport = shown
-    return settled(np.stack(poses))
+    transforms = np.stack(poses)
+    check_poses(object, transforms)
+    return settled(transforms)
 
 
 def _turned(

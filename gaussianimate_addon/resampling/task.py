@@ -19,6 +19,7 @@ from ..bind import bind_is_stale
 from ..point_cloud import point_cloud_to_cloud
 from ..skin_attributes import influence_count
 from ..weights.layers import padded, stored_stack
+from .checks import world_scale
 from .digest import weights_digest
 from .start import whole_skin, whole_start
 from .whole import whole_of
@@ -112,7 +113,7 @@ def read_whole(object: bpy.types.Object) -> WholeSplats:
 
     Raises
     ------
-    RigError : no splats or weights, or they do not fit the rig any more
+    RigError : no splats or weights, they do not fit the rig any more, or stand nowhere
     """
     data = splats(object)
     if not len(data.points):
@@ -124,9 +125,7 @@ def read_whole(object: bpy.types.Object) -> WholeSplats:
         raise RigError(f"'{object.name}' carries no skin weights; build a rig for it or bind it first")
     stack, start = stored_stack(data), whole_start(data)
     layered = stack is not None and bool(stack.layers)
-    scale = abs(float(object.matrix_world.to_3x3().determinant())) ** (1 / 3)
-    if scale < 1e-6:
-        raise RigError(f"'{object.name}' is scaled to nothing; give it a scale other than 0")
+    scale = world_scale(object)
     return WholeSplats(
         object.name,
         point_cloud_to_cloud(data if whole is None else whole),

@@ -150,6 +150,29 @@ def test_linked_splats_are_refused(bar, tmp_path):
         ops.resample(epsilon=EPSILON)
 
 
+def test_splats_that_override_linked_ones_are_refused(bar, tmp_path):
+    """Blender would not save what is done to them."""
+    path = str(tmp_path / "bar.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    with bpy.data.libraries.load(path, link=True) as (_, wanted):
+        wanted.objects = ["bar", "rig"]
+    for linked in wanted.objects:
+        bpy.context.scene.collection.objects.link(linked)
+    object = wanted.objects[0].override_create(remap_local_usages=True)
+    object.data.override_create(remap_local_usages=True)
+    select(object)
+    assert object.data.library is None and object.library is None
+    for operator in (ops.resample, ops.estimate_gradients, ops.add_selection_layer):
+        with pytest.raises(
+            RuntimeError, match="The splats 'bar' override those of another file, and what is"
+        ):
+            operator()
+    bpy.ops.object.make_local(type="SELECT_OBDATA")
+    assert ops.resample(mode="UNIFORM") == {"FINISHED"}
+    assert len(bpy.context.object.data.points) == 5 * len(whole(bpy.context.object).points)
+
+
 def test_materials_and_custom_properties_stay(bar):
     object, _ = bar
     object.data["mine"] = [1, 2, 3]

@@ -176,6 +176,48 @@ def test_refusals(bar):
     assert whole(object) is None and len(bpy.data.pointclouds) == 1
 
 
+@pytest.mark.parametrize(
+    ("whose", "channel", "value", "message"),
+    [
+        (
+            "armature",
+            "location",
+            (math.nan, 0, 0),
+            "The location, rotation or scale of 'rig' is not a number",
+        ),
+        ("armature", "scale", (0, 1, 1), "'rig' is scaled to nothing; give it a scale other than 0"),
+        ("armature", "scale", (1e30, 1e30, 1e30), r"'rig' is scaled by 1e\+30; give it a smaller scale"),
+        ("object", "rotation_euler", (0, math.nan, 0), "rotation or scale of 'bar' is not a number; clear"),
+        ("above", "scale", (0, 0, 0), "'above' is scaled to nothing"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["POSE", "LIMITS", "ACTION", "UNIFORM"])
+def test_who_stands_nowhere_is_named(bar, whose, channel, value, message, mode):
+    object, armature = bar
+    above = bpy.data.objects.new("above", None)
+    bpy.context.scene.collection.objects.link(above)
+    armature.parent, object.parent = above, armature
+    setattr({"object": object, "armature": armature, "above": above}[whose], channel, value)
+    refused(message, mode=mode)
+    assert whole(object) is None and len(bpy.data.pointclouds) == 1
+
+
+def test_a_bone_that_is_nowhere_is_named(bar, tmp_path):
+    object, armature = bar
+    bone = armature.pose.bones["joint_1"]
+    bone.scale[0] = math.nan
+    who = (
+        "ocation, rotation or scale of bone 'skin_.*' of 'rig', or of one above it, is not a number; clear it"
+    )
+    refused(f"The l{who}")
+    bone.keyframe_insert("scale", index=0, frame=4)
+    message = f"In frame 1 the l{who}, or leave that frame out"
+    refused(message, mode="ACTION")
+    with pytest.raises(RuntimeError, match=message):
+        ops.bake_ply(filepath=str(tmp_path / "baked.ply"), frame_start=1, frame_end=9, resample=True)
+    assert not list(tmp_path.iterdir()) and whole(object) is None
+
+
 def test_splats_that_nothing_poses(empty_scene):
     add_splats(empty_scene)
     refused("'bar' is not rigged; build a rig or bind it to an armature first")
