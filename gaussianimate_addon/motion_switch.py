@@ -22,6 +22,15 @@ def is_replaying(armature: bpy.types.Object) -> bool:
     return armature.get(REPLAY) is not None and _playing(armature) == armature.get(REPLAY)
 
 
+def no_replay(armature: bpy.types.Object) -> str | None:
+    """Return one sentence where there is no captured motion to replay, else None."""
+    if REPLAY not in armature:  # splats were bound to it
+        return f"'{armature.name}' has no captured motion to replay; Build Rig makes an armature that has"
+    if armature[REPLAY] is None:
+        return f"The replay of '{armature.name}' was deleted; build the rig again"
+    return None
+
+
 def replay(armature: bpy.types.Object) -> None:
     """Play the capture."""
     _keep_pose(armature)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import bpy
 
 from ..gaussianimate_addon.job import Reasoned
-from ..gaussianimate_addon.motion_switch import REPLAY, is_replaying, pose_anew, replay, reset_pose
+from ..gaussianimate_addon.motion_switch import is_replaying, no_replay, pose_anew, replay, reset_pose
 from ..gaussianimate_addon.subject import active_armature, linked_reason
 from .place import select_only
 
@@ -55,8 +55,8 @@ class GAUSSIANIMATE_OT_set_motion(NeedsRig, bpy.types.Operator):
         """Switch the action; posing enters Pose Mode."""
         armature = active_armature(context)
         if self.motion == "REPLAY":
-            if armature.get(REPLAY) is None:
-                self.report({"ERROR"}, f"The replay of '{armature.name}' was deleted; build the rig again")
+            if (reason := no_replay(armature)) is not None:
+                self.report({"ERROR"}, reason)
                 return {"CANCELLED"}
             if not is_replaying(armature):
                 replay(armature)

@@ -7,7 +7,7 @@ import bpy
 from ..gaussianimate_addon.armature import SKELETON, SKIN_BONES
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.modifiers import input_property
-from ..gaussianimate_addon.motion_switch import is_replaying
+from ..gaussianimate_addon.motion_switch import is_replaying, no_replay
 from ..gaussianimate_addon.subject import active_armature, active_splats
 from ..operators.pose import GAUSSIANIMATE_OT_reset_pose, GAUSSIANIMATE_OT_set_motion
 from .layout import SubPanel, reason_below, wrapped
@@ -27,7 +27,11 @@ class GAUSSIANIMATE_PT_animate(SubPanel, bpy.types.Panel):
         row.scale_y = 1.2
         for motion, text, icon in (("REPLAY", "Replay", "PLAY"), ("POSE", "Pose Anew", "POSE_HLT")):
             chosen = armature is not None and replaying == (motion == "REPLAY")
-            button = row.operator(GAUSSIANIMATE_OT_set_motion.bl_idname, text=text, icon=icon, depress=chosen)
+            part = row.row(align=True)
+            part.enabled = motion == "POSE" or armature is None or no_replay(armature) is None
+            button = part.operator(
+                GAUSSIANIMATE_OT_set_motion.bl_idname, text=text, icon=icon, depress=chosen
+            )
             button.motion = motion
         if armature is None:
             reason_below(context, layout, GAUSSIANIMATE_OT_set_motion)
@@ -48,6 +52,6 @@ class GAUSSIANIMATE_PT_animate(SubPanel, bpy.types.Panel):
             hint = (
                 "Rotate bones and press I to key them"
                 if context.mode == "POSE"
-                else "Press Pose Anew to go on"
+                else "Press Pose Anew to enter Pose Mode"
             )
             wrapped(context, layout, hint, "INFO")
