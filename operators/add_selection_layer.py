@@ -159,5 +159,5 @@ def read_points(text: str) -> Any:
     """
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         raise SelectionError("The points of a selection are JSON, as in [[10, 20], [200, 90]]") from None

@@ -28,6 +28,7 @@ from .layers import has_layers, read_layers, restart_layers, write_layers
 from .numbering import bound_objects, follow_numbers, number_bones
 
 F64 = NDArray[np.float64]
+FARTHEST = 1e12  # pixels from the window's corner; far beyond, squares of them overflow
 SHAPES = ("RECTANGLE", "ELLIPSE", "LASSO", "STROKE")
 
 
@@ -82,7 +83,7 @@ def make_shape(
     Parameters
     ----------
     kind : "RECTANGLE" or "ELLIPSE" (two opposite corners of it, or of the box about it, before it is
-        turned), "LASSO" (its corners, closed), "STROKE" (its path)
+        turned; of more points, their box), "LASSO" (its corners, closed), "STROKE" (its path)
     points : (P, 2) pixels, y up; of a stroke also (P, 3) with the radius at each point; of a lasso also a
         list of outlines, inside being where an odd number of them is
     radius : of a stroke whose points bring none, pixels
@@ -106,9 +107,9 @@ def make_shape(
         follow = radius / drawn_radius if drawn_radius > 0 else 1.0
         radii = rows[:, 2] * follow if rows.shape[1] == 3 else np.full(len(rows), radius)
         return Stroke(tuple(corners), tuple(radii.tolist())).simplified()
-    (ax, ay), (bx, by) = corners[0], corners[-1]
+    (left, bottom), (right, top) = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()
     made = Rectangle if kind == "RECTANGLE" else Ellipse
-    return made(((ax + bx) / 2, (ay + by) / 2), (abs(bx - ax) / 2, abs(by - ay) / 2), angle)
+    return made(((left + right) / 2, (bottom + top) / 2), ((right - left) / 2, (top - bottom) / 2), angle)
 
 
 def _is_nested(points: Any) -> bool:
@@ -123,12 +124,14 @@ def _rows(kind: str, points: ArrayLike) -> F64:
     """Return points as (P, 2), or (P, 3) with radii; raise SelectionError where they are none."""
     try:
         rows = np.atleast_2d(np.asarray(points, np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SelectionError("The points of a selection are rows of two numbers, x and y") from None
     if rows.ndim != 2 or rows.shape[1] not in ((2, 3) if kind == "STROKE" else (2,)):
         raise SelectionError("The points of a selection are rows of two numbers, x and y")
     if len(rows) < FEWEST[kind]:
         raise SelectionError(f"A {kind.lower()} needs at least {FEWEST[kind]} points, not {len(rows)}")
+    if (np.abs(rows) > FARTHEST).any():
+        raise SelectionError(f"The points of a selection are pixels, and lie within {FARTHEST:g} of them")
     return rows
 
 

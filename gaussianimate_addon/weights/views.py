@@ -27,7 +27,7 @@ def viewpoint_of(text: str, object: bpy.types.Object, context: bpy.types.Context
     if text.lstrip().startswith("{"):
         try:
             return Viewpoint.from_dict(json.loads(text))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise SelectionError(f"The view cannot be read: {error}") from error
     if text:
         camera = bpy.data.objects.get(text)

@@ -227,6 +227,10 @@ def test_a_new_deform_bone_can_be_drawn_for(stage):
         ({"points": ((1, 2),)}, "at least 2 points"),
         ({"points": ((1, 2, 3), (4, 5, 6))}, "rows of two numbers"),
         ({"points": "x"}, "rows of two numbers"),
+        ({"points": ((10**400, 5), (6, 7))}, "rows of two numbers"),
+        ({"points": ((0, 0), (1e300, 1e300))}, r"are pixels, and lie within 1e\+12 of them"),
+        ({"points": ((0, 0), (float("inf"), 5))}, "are pixels, and lie within"),
+        ({"points": ((0, 0), (float("nan"), 5))}, "must be finite numbers"),
     ],
 )
 def test_what_is_refused(stage, options, message):
@@ -234,6 +238,23 @@ def test_what_is_refused(stage, options, message):
     with pytest.raises(RuntimeError, match=message):
         draw(**options)
     assert read_layers(object) == LayerStack(BONES)
+
+
+@pytest.mark.parametrize(("name", "text"), [("points", "[" * 200_000), ("view", '{"view": ' + "[" * 200_000)])
+def test_text_that_is_nested_without_end_is_refused(stage, name, text):
+    given = {"bone": "hip", "points": "[[0, 0], [9, 9]]", "view": "Camera"} | {name: text}
+    with pytest.raises(RuntimeError, match="points of a selection are JSON|The view cannot be read"):
+        ops.add_selection_layer(shape="RECTANGLE", through=True, **given)
+    assert read_layers(stage[0]) == LayerStack(BONES)
+
+
+@pytest.mark.parametrize("shape", ["RECTANGLE", "ELLIPSE"])
+def test_four_corners_are_their_box(stage, shape):
+    object, _ = stage
+    draw(shape=shape)
+    draw(shape=shape, points=((350, 250), (450, 250), (450, 350), (350, 350)))
+    two, four = (layer.shape for layer in read_layers(object).layers)
+    assert two == four
 
 
 def test_a_layer_that_selects_nothing_is_added_and_told(stage, capfd):
