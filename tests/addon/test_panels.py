@@ -20,8 +20,9 @@ PANELS = ("main", "display", "import", "rig", "animate", "bake")
 class Layout:
     """Stands in for UILayout: records texts and buttons, and checks names against Blender's own data."""
 
-    def __init__(self):
-        self.texts, self.buttons = [], {}
+    def __init__(self, above=None):
+        self.enabled = True
+        self.texts, self.buttons = ([], {}) if above is None else (above.texts, above.buttons)
 
     def label(self, text="", icon="NONE"):
         self.texts.append(text)
@@ -35,12 +36,12 @@ class Layout:
     def operator(self, idname, text="", icon="NONE", depress=False):
         module, name = idname.split(".")
         kind = getattr(getattr(bpy.ops, module), name).get_rna_type()
-        button = Button(kind, depress)
+        button = Button(kind, depress, self.enabled)
         self.buttons[text or kind.name] = button
         return button
 
     def row(self, **_):
-        return self
+        return Layout(self)
 
     column = box = row
 
@@ -48,8 +49,8 @@ class Layout:
 class Button:
     """Settings of a button, only those the operator has."""
 
-    def __init__(self, kind, depress):
-        self.__dict__.update(kind=kind, depress=depress)
+    def __init__(self, kind, depress, enabled):
+        self.__dict__.update(kind=kind, depress=depress, enabled=enabled)
 
     def __setattr__(self, name, value):
         assert name in self.kind.properties, f"{self.kind.identifier} has no property {name}"
