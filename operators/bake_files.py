@@ -17,6 +17,7 @@ from ..core.formats.frame_names import frame_name
 from ..core.formats.ply_writer import write_cloud
 from ..core.progress import Progress
 from ..gaussianimate_addon.bake import Pose, RestSplats
+from ..gaussianimate_addon.frame_range import range_problem
 from ..gaussianimate_addon.resampling.task import Request, solve
 
 
@@ -88,8 +89,8 @@ def targets(path: str, name: str, start: int, end: int) -> dict[int, Path]:
     """
     if not path:
         raise FormatError("(no file)", "no file or folder was given to write to")
-    if end < start:
-        raise FormatError(path, f"the last frame, {end}, comes before the first, {start}; swap them")
+    if (problem := range_problem(start, end)) is not None:
+        raise FormatError(path, problem)
     file = Path(path)
     is_folder = (
         os.path.isdir(file) or path.endswith(("/", os.sep)) or (end > start and file.suffix.lower() != ".ply")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..core.atomic_file import require_writable_folder
 from ..core.errors import FormatError
+from ..gaussianimate_addon.frame_range import range_problem
 
 EXTENSIONS = {"PNG": ".png", "OPEN_EXR": ".exr"}
 _FORMATS = {extension: name for name, extension in EXTENSIONS.items()}
@@ -48,8 +49,8 @@ def frame_files(path: str, name: str, file_format: str, start: int, end: int) ->
     """
     if not path:
         raise FormatError("(no file)", "no file was given to render to")
-    if end < start:
-        raise FormatError(path, f"the last frame, {end}, comes before the first, {start}; swap them")
+    if (problem := range_problem(start, end)) is not None:
+        raise FormatError(path, problem)
     extension = EXTENSIONS[format_of(path, file_format)]
     file = Path(path)
     if os.path.isdir(file) or path.endswith(("/", os.sep)):

@@ -31,7 +31,7 @@ def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
     if object_notes(object).display != DRAWN_HERE and not bpy.app.background:
         set_display(object, DRAWN_HERE)
     text = "\n".join([answer.summary("would be split"), *answer.found.notes])
-    values = bent_values(answer)[origins(splats(object))]
+    values = np.append(bent_values(answer), np.float32(0))[origins(splats(object))]  # -1: of no whole splat
     digest = weights_digest(splats(object))
     DRAWER.overlay = BentSplats(object.session_uid, values, text, digest=digest)
     redraw_views()

@@ -53,6 +53,8 @@ def whole_start(data: bpy.types.PointCloud) -> Skin | None:
     if whole is None or start is None:
         return start
     before = start_of(whole)
+    if not len(data.points):
+        return before
     return before if data.get(START) == start_digest(start) else _gathered(data, whole, start, before)
 
 
@@ -79,7 +81,8 @@ def _gathered(
 
     count, rows = len(whole.points), nearest_rows(data)
     result = start.take(np.maximum(rows, 0))
-    split = np.flatnonzero(np.bincount(np.maximum(origins(data), 0), minlength=count)[:count] > 1)
+    known = origins(data)
+    split = np.flatnonzero(np.bincount(known[known >= 0], minlength=count) > 1)
     field = StoredField(read_attribute(data, "position"), start)
     centres = read_attribute(whole, "position")[split].astype(np.float64)
     _, weights, gradients = field(centres, rows[split])

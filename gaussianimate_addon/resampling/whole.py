@@ -38,10 +38,17 @@ def copy_of(data: bpy.types.PointCloud) -> bpy.types.PointCloud:
 
 
 def origins(data: bpy.types.PointCloud) -> NDArray[np.int32]:
-    """Return the whole splat (M,) that each splat comes from; its own number where nothing was resampled."""
-    if whole_of(data) is None:
+    """Return the whole splat (M,) that each splat comes from; its own number where nothing was resampled.
+
+    Splats that another tool added or wrote over come from none, -1.
+    """
+    whole = whole_of(data)
+    if whole is None:
         return np.arange(len(data.points), dtype=np.int32)
-    return read_attribute(data, ORIGIN)
+    if data.attributes[ORIGIN].data_type != "INT":
+        return np.full(len(data.points), -1, np.int32)
+    rows = read_attribute(data, ORIGIN)
+    return np.where((rows >= 0) & (rows < len(whole.points)), rows, -1)
 
 
 def nearest_rows(data: bpy.types.PointCloud) -> NDArray[np.intp]:
@@ -50,7 +57,7 @@ def nearest_rows(data: bpy.types.PointCloud) -> NDArray[np.intp]:
     if whole is None:
         return np.arange(len(data.points))
     rows, count = origins(data), len(whole.points)
-    known = np.flatnonzero((rows >= 0) & (rows < count))
+    known = np.flatnonzero(rows >= 0)
     with np.errstate(all="ignore"):  # splats may be anywhere, and nowhere
         away = read_attribute(data, "position")[known] - read_attribute(whole, "position")[rows[known]]
         farthest_first = np.argsort(-(away**2).sum(axis=1), kind="stable")

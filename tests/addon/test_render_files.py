@@ -36,6 +36,7 @@ def test_names_of_files(tmp_path, name, frames, expected):
         ("a.jpg", (1, 1), "to .png or .exr files"),
         ("a.mp4", (1, 9), "to .png or .exr files"),
         ("a.png", (2, 1), "the last frame, 1, comes before the first, 2"),
+        ("a.png", (-1048575, 1), "Blender has frames from -1048574 to 1048574, and none of number -1048575"),
         ("file/a.png", (1, 1), "the folder cannot be made"),
     ],
 )

@@ -85,3 +85,13 @@ def test_what_nothing_poses_is_refused(empty_scene, tmp_path):
     with pytest.raises(RuntimeError, match="'bar' is not rigged, so no pose bends its splats"):
         ops.bake_ply(filepath=str(tmp_path / "new folder" / "x.ply"), resample=True)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("resample", [False, True])
+def test_frames_that_blender_does_not_have_are_refused(bar, tmp_path, resample):
+    """It would show its last frame for all of them."""
+    with pytest.raises(RuntimeError, match="frames from -1048574 to 1048574, and none of number -2147483648"):
+        ops.bake_ply(
+            filepath=f"{tmp_path}/new/", frame_start=-(2**31), frame_end=2**31 - 1, resample=resample
+        )
+    assert not list(tmp_path.iterdir())

@@ -6,13 +6,16 @@ import bpy
 import numpy as np
 import pytest
 from drawn_weights import add_armature, add_splats, dense, select
-from resampling import bent_bar, large, ops, values, whole
+from resampling import assert_same_values, bent_bar, large, ops, values, whole
 from rigs import make_cloud
 from test_panels import draw, said
 
 from gaussianimate.core.errors import RigError
 from gaussianimate.gaussianimate_addon.armature import edit_mode
+from gaussianimate.gaussianimate_addon.attributes import remove_attribute, write_attribute
+from gaussianimate.gaussianimate_addon.drawer.viewport import DRAWER
 from gaussianimate.gaussianimate_addon.resampling.exchange import restore_whole
+from gaussianimate.gaussianimate_addon.resampling.whole import ORIGIN
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS
 
@@ -198,3 +201,38 @@ def test_splats_that_were_joined_afterwards_are_not_lost(empty_scene):
     assert len(object.data.points) == 2 * count
     object.data.resize(count - 3)
     assert ops.restore_splats() == {"FINISHED"} and len(object.data.points) == 300
+
+
+@pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("damage", ["type", "beyond", "negative"])
+def test_origins_that_another_tool_wrote_over_are_of_no_whole_splat(empty_scene, damage, layered):
+    """Weights that were bound anew cannot be told to the whole splats then, which keep theirs."""
+    object, armature = posed_scan(empty_scene, layered)
+    before = values(object.data)
+    ops.resample(epsilon=EPSILON)
+    count = len(object.data.points)
+    if damage == "type":
+        remove_attribute(object.data, ORIGIN)
+        write_attribute(object.data, ORIGIN, "FLOAT", np.zeros(count))
+    else:
+        write_attribute(object.data, ORIGIN, "INT", np.full(count, 10**6 if damage == "beyond" else -7))
+    assert ops.show_bent(epsilon=EPSILON) == {"FINISHED"}
+    assert len(DRAWER.overlay.values) == count and not DRAWER.overlay.values.any()
+    select(armature, object)
+    ops.bind(armature=armature.name, method="EMPTY")
+    select(object)
+    assert ops.restore_splats() == {"FINISHED"}
+    after = values(object.data)
+    np.testing.assert_array_equal(after["position"], before["position"])
+    assert after["skin:weight_0"].any()
+
+
+def test_whole_splats_come_back_where_all_others_were_deleted(empty_scene):
+    object, _ = posed_scan(empty_scene, True)
+    before = values(object.data)
+    ops.resample(epsilon=EPSILON)
+    object.data.resize(0)
+    with pytest.raises(RuntimeError, match="'bar' has no splats to resample"):
+        ops.resample(epsilon=EPSILON)
+    assert ops.restore_splats() == {"FINISHED"}
+    assert_same_values(values(object.data), before)

@@ -159,6 +159,8 @@ def test_refusals(bar):
     refused("'rig' shows its Rest Position; set it to Pose Position first")
     armature.data.pose_position = "POSE"
     refused("The last frame, 2, comes before the first, 5", mode="ACTION", frame_start=5, frame_end=2)
+    beyond = "Blender has frames from -1048574 to 1048574, and none of number"
+    refused(f"{beyond} 2147483647", mode="ACTION", frame_start=1, frame_end=2**31 - 1)
     armature.animation_data_clear()
     refused("'rig' plays no action; key a motion, or give the frames", mode="ACTION")
     for bone in armature.pose.bones:
