@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.capture import Capture
 from ..core.errors import CaptureError
 from ..core.progress import Progress, no_progress
+from .frame_range import range_problem
 from .mesh_colors import vertex_colors
 
 
@@ -66,6 +67,8 @@ def sample_steps(
         raise CaptureError(
             f"the frame range {frame_start} to {frame_end} is empty; let it end after it starts"
         )
+    if (problem := range_problem(frame_start, frame_end)) is not None:
+        raise CaptureError(problem)
     before, subframe = scene.frame_current, scene.frame_subframe
     frames = range(frame_start, frame_end + 1)
     try:

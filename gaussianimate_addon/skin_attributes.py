@@ -85,7 +85,9 @@ def _read(data: bpy.types.PointCloud, kind: str, part: str) -> NDArray:
     for name in names:
         if (problem := _problem(data, name, part)) is not None:
             again = (
-                "estimate the gradients in the Weights panel" if part == "gradient" else "build the rig again"
+                "estimate the gradients in the Weights panel"
+                if part == "gradient"
+                else "build the rig again, or bind it again"
             )
             raise RigError(f"{problem}; {again}")
     return np.stack([read_attribute(data, name) for name in names], axis=1)

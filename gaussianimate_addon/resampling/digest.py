@@ -32,8 +32,8 @@ def weights_digest(data: bpy.types.PointCloud) -> str:
     for k in range(influence_count(data, SKIN)):
         weights: Any = data.attributes.get(f"{SKIN}:weight_{k}")
         bones: Any = data.attributes.get(f"{SKIN}:index_{k}")
-        if weights is None or bones is None:
-            continue  # deleted by the user, as whoever reads all of them says
+        if weights is None or bones is None or (bones.data_type, weights.data_type) != ("INT", "FLOAT"):
+            continue  # deleted or replaced by another tool, as whoever reads all of them says
         values = [(bones.data[row].value, weights.data[row].value) for row in rows.tolist()]
         found.update(np.array(values, np.float32).tobytes())
     return found.hexdigest()

@@ -20,6 +20,7 @@ from ...core.motion.predict import predict
 from ...core.progress import Progress
 from ...core.rotations import continuous_quaternions
 from ..action import bone_path, scene_fps
+from ..frame_range import range_problem
 from ..modifiers import DEFORM, find_modifier, get_input
 from ..motion_store import load_motion, motion_digest
 from .history import Fastest, channel_bag, is_keyed_alone, keyed_poses
@@ -64,6 +65,8 @@ def query_steps(
     """
     if frame_end < frame_start:
         raise RigError(f"the frame range {frame_start} to {frame_end} is empty; let it end after it starts")
+    if (problem := range_problem(frame_start, frame_end)) is not None:
+        raise RigError(problem)
     predictor = load_motion(armature).predictor
     bones = rig_bones(armature, predictor.database, motion_digest(armature))
     fps = scene_fps(context.scene)

@@ -153,6 +153,24 @@ def test_a_weight_that_was_deleted_is_told(empty_scene, part):
     assert len(object.data.points) > 300
 
 
+@pytest.mark.parametrize("kind", ["FLOAT_VECTOR", "QUATERNION", "STRING", "FLOAT4X4"])
+@pytest.mark.parametrize("part", ["weight", "index"])
+def test_a_weight_of_another_type_is_told(empty_scene, part, kind):
+    object, _ = posed_scan(empty_scene, False)
+    ops.resample(epsilon=EPSILON)
+    ops.show_bent(epsilon=EPSILON)
+    object.data.attributes.remove(object.data.attributes[f"skin:{part}_0"])
+    object.data.attributes.new(f"skin:{part}_0", kind, "POINT")
+    assert "resample again" in said("resample")
+    for operator in (ops.resample, ops.restore_splats):
+        with pytest.raises(
+            RuntimeError, match=f"'skin:{part}_0' of 'bar' is of type {kind}, not .*bind it again"
+        ):
+            operator()
+    assert len(object.data.points) > 300
+    ops.hide_bent()
+
+
 def test_faint_splats_cannot_be_split(empty_scene, capfd):
     object, _ = bent_bar(empty_scene)
     colours = object.data.attributes["radiance:base"].data

@@ -101,6 +101,8 @@ def test_other_objects_and_empty_meshes_are_refused(scene):
     scene.collection.objects.link(empty)
     with pytest.raises(CaptureError, match="nothing"):
         sample_mesh_object(bpy.context, empty, 1, 2)
+    with pytest.raises(CaptureError, match="and none of number 2147483647"):
+        sample_mesh_object(bpy.context, empty, 1, 2**31 - 1)
 
 
 def test_cancelling_restores_the_frame(scene, wave):

@@ -126,6 +126,8 @@ def test_what_cannot_be_baked_is_said(bar):
     armature, _ = bar
     with pytest.raises(RuntimeError, match="frame range 9 to 3 is empty"):
         ops.bake_partmm(frame_start=9, frame_end=3)
+    with pytest.raises(RuntimeError, match="and none of number 1048575"):
+        ops.bake_partmm(frame_start=1048570, frame_end=1048575)
     with pytest.raises(RuntimeError, match="has no baked secondary motion; bake it first"):
         ops.set_secondary_motion(mode="BAKED")
     assert object_notes(armature).secondary_motion == "LIVE"
