@@ -91,6 +91,7 @@ class Resampled:
     epsilon : the one that was reached, metres; None where nothing was asked of a pose
     left : splats that still fail
     passes : number of splats split in each pass
+    spent : whether splats that fail stayed whole because the budget was spent
     held_back : whether splats still stick out, but the budget was too small for the next epsilon to be tried
     """
 
@@ -102,6 +103,7 @@ class Resampled:
     epsilon: float | None
     left: int
     passes: tuple[int, ...]
+    spent: bool = False
     held_back: bool = False
 
     @property
@@ -109,12 +111,14 @@ class Resampled:
         """What the user should know."""
         notes = []
         if self.left:
-            notes.append(
-                f"{self.left:,} splats still bend by more than {self.epsilon:g} m: they are too small or too "
-                "faint to be split, were split often enough, or the budget is spent"
-            )
+            why = "they are too small or too faint to be split, or were split often enough"
+            why = "the budget is spent; a larger one splits more" if self.spent else why
+            notes.append(f"{self.left:,} splats still bend by more than {self.epsilon:g} m: {why}")
         if self.held_back:
-            notes.append(f"Some splats still stick out; a larger budget allows less than {self.epsilon:g} m")
+            notes.append(
+                f"Some splats still stick out; a larger budget, or an epsilon below {self.epsilon:g} m, "
+                "splits more"
+            )
         return tuple(notes)
 
 
@@ -213,18 +217,18 @@ def resample(
         progress,
     )
     state = loop.start(cloud, skin)
-    reached, held_back = steps[0], False
+    reached, spent, held_back = steps[0], False, False
     for epsilon in steps:
         tried, whole = loop.run(state, epsilon)
         if not whole and epsilon != steps[0]:
             held_back = True
             break  # over budget: what the larger epsilon gave stands
-        state, reached = tried, epsilon
+        state, reached, spent = tried, epsilon, not whole
         if options.epsilon is None and _artefacts(state) < CLEAN:
             break
     left = int((state.quantiles > reached).sum())
     found = _result(state, cloud, reached if options.relative else reached / options.unit, left)
-    return replace(found, held_back=held_back)
+    return replace(found, spent=spent, held_back=held_back)
 
 
 def finer_steps(reach: float) -> int:

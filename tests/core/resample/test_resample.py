@@ -206,7 +206,10 @@ def test_the_budget_goes_to_the_worst(bent):
     cloud, skin, field, pose = bent
     found = resample(cloud, skin, pose, ResampleOptions(epsilon=1e-4, budget=1.5), field)
     assert len(found.cloud) <= 1.5 * len(cloud) and len(found.cloud) > 1.5 * len(cloud) - 4
-    assert found.left > 0 and "budget" in found.notes[0]
+    assert found.left > 0 and found.spent and "the budget is spent" in found.notes[0]
+    ample = resample(cloud, skin, pose, ResampleOptions(epsilon=1e-4, budget=50, max_depth=1), field)
+    assert ample.left > 0 and not ample.spent and "or were split often enough" in ample.notes[0]
+    assert "budget" not in " ".join(ample.notes)
     errors = affine_errors(cloud, skin, pose, field)
     split = np.unique(found.origins[found.depths > 0])
     may = cloud.opacities >= 0.05
@@ -243,6 +246,7 @@ def test_the_search_ends_with_the_first_epsilon_that_is_clean(bent):
     assert np.allclose(same.cloud.positions, found.cloud.positions)
     tight = resample(cloud, skin, pose, ResampleOptions(budget=1.2), field)
     assert tight.epsilon > found.epsilon and len(tight.cloud) <= 1.2 * len(cloud)
+    assert f"an epsilon below {tight.epsilon:g} m" in tight.notes[-1] and not tight.spent
     assert "larger budget" in tight.notes[-1] and not any("larger budget" in note for note in found.notes)
 
 
