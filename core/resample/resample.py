@@ -111,8 +111,10 @@ class Resampled:
         """What the user should know."""
         notes = []
         if self.left:
-            why = "they are too small or too faint to be split, or were split often enough"
-            why = "the budget is spent; a larger one splits more" if self.spent else why
+            if self.spent:
+                why = "the budget is spent; a larger one splits more"
+            else:
+                why = "they are too small or too faint to be split, or were split often enough"
             notes.append(f"{self.left:,} splats still bend by more than {self.epsilon:g} m: {why}")
         if self.held_back:
             notes.append(
