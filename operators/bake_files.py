@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from ..core.progress import Progress
 from ..gaussianimate_addon.bake import Pose, RestSplats
 from ..gaussianimate_addon.frame_range import range_problem
 from ..gaussianimate_addon.resampling.task import Request, solve
+
+MOST_NAMED = 10  # frames in a sentence
 
 
 @dataclass(frozen=True)
@@ -130,3 +132,9 @@ def write_frames(
         if not written:
             raise FormatError(paths[min(paths)], "there is no splat to write in any frame")
     return Written(written, empty, left_out)
+
+
+def named(frames: Sequence[int]) -> str:
+    """Return frames as words of a sentence, of many only the first."""
+    more = len(frames) - MOST_NAMED
+    return ", ".join(map(str, frames[:MOST_NAMED])) + f" and {more:,} more" * (more > 0)

@@ -21,7 +21,7 @@ from ..gaussianimate_addon.resampling.checks import check_poses
 from ..gaussianimate_addon.resampling.request import check_resampling
 from ..gaussianimate_addon.resampling.task import Request, read_whole
 from ..gaussianimate_addon.subject import active_splats
-from .bake_files import Order, Written, keep_source, targets, write_frames
+from .bake_files import Order, Written, keep_source, named, targets, write_frames
 from .place import absolute
 
 Steps = Generator[tuple[str, float], None, Written | Order]
@@ -153,11 +153,11 @@ class GAUSSIANIMATE_OT_bake_ply(BrowsingJobOperator, bpy.types.Operator):
         for note in result.notes:
             self.report({"INFO"}, note)
         if result.empty:
-            self.report({"WARNING"}, f"Frames without splats were left out: {result.empty}")
+            self.report({"WARNING"}, f"Frames without splats were left out: {named(result.empty)}")
         if result.resting:
-            frames = ", ".join(map(str, result.resting))
             self.report(
-                {"WARNING"}, f"Bones with a pose that is not finite were left at rest in frames {frames}"
+                {"WARNING"},
+                f"Bones with a pose that is not finite were left at rest in frames {named(result.resting)}",
             )
         if result.left_out:
             self.report({"WARNING"}, f"{result.left_out} splats had values that cannot be written")

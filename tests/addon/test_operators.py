@@ -366,6 +366,13 @@ def test_a_pose_that_is_not_finite_is_told(rigged, tmp_path, capfd):
     assert np.abs(read_cloud(tmp_path / "bar_0004.ply")[0].positions - rest).max() > 0.05
 
 
+def test_many_frames_are_named_in_short():
+    from gaussianimate.operators.bake_files import named
+
+    assert named((3, 7)) == "3, 7" and named(range(10)).endswith("8, 9")
+    assert named(range(-1, 2000)) == "-1, 0, 1, 2, 3, 4, 5, 6, 7, 8 and 1,991 more"
+
+
 def test_a_bake_that_is_refused_leaves_no_folder(imported, rigged_file, sequence, tmp_path):
     object_notes(imported).source_folder = str(tmp_path / "new" / "deep")
     with pytest.raises(RuntimeError, match="folder of the imported capture"):
