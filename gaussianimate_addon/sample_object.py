@@ -63,10 +63,6 @@ def sample_steps(
     scene = context.scene
     if object.type not in {"MESH", "CURVE", "SURFACE", "META", "FONT"}:
         raise CaptureError(f"'{object.name}' has no mesh; select an animated mesh object")
-    if frame_end < frame_start:
-        raise CaptureError(
-            f"the frame range {frame_start} to {frame_end} is empty; let it end after it starts"
-        )
     if (problem := range_problem(frame_start, frame_end)) is not None:
         raise CaptureError(problem)
     before, subframe = scene.frame_current, scene.frame_subframe

@@ -15,7 +15,7 @@ from ..core.progress import Progress
 from ..core.retarget.skeleton import RestSkeleton
 from ..core.retarget.transfer import RetargetedMotion, RetargetOptions, retarget_motion
 from ..gaussianimate_addon.armature_edits import leave_edit_mode
-from ..gaussianimate_addon.frame_range import range_problem
+from ..gaussianimate_addon.frame_range import check_range
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.retarget_action import write_retargeted
@@ -173,12 +173,7 @@ class GAUSSIANIMATE_OT_retarget_action(NeedsRig, JobOperator, bpy.types.Operator
         given = self.properties.is_property_set
         start = self.frame_start if given("frame_start") else start
         end = self.frame_end if given("frame_end") else end
-        if end < start:
-            raise RigError(
-                f"The range ends before it starts ({start} to {end}); give an end after the start."
-            )
-        if (problem := range_problem(start, end)) is not None:
-            raise RigError(problem)
+        check_range(start, end)
         self._start, self._action = start, f"{animation_name(source)} on {armature.name}"
         self._suggested = None if has_map(armature, source) else suggested_map(armature, source)
         names = read_map(armature, source) if self._suggested is None else self._suggested[0]

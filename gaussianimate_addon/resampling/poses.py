@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...core.errors import RigError
 from ..bake import UNMOVED, pose_steps, read_pose
 from ..deformer import deformer_armature
-from ..frame_range import range_problem
+from ..frame_range import check_range
 from ..modifiers import DEFORM, find_modifier
 from .checks import check_poses
 from .limits import Turn, turns_of
@@ -57,8 +57,7 @@ def frame_poses(
     context: bpy.types.Context, object: bpy.types.Object, start: int, end: int, step: int
 ) -> Steps:
     """Read the transforms (F, B, 3, 4) of frames, between redraws; the frame and the pose are put back."""
-    if (problem := range_problem(start, end)) is not None:
-        raise RigError(problem[:1].upper() + problem[1:])
+    check_range(start, end)
     armature = posing_armature(object)
     with pose_kept(armature):
         poses = yield from pose_steps(context, object, start, end, step)

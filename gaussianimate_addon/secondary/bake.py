@@ -20,7 +20,7 @@ from ...core.motion.predict import predict
 from ...core.progress import Progress
 from ...core.rotations import continuous_quaternions
 from ..action import bone_path, scene_fps
-from ..frame_range import range_problem
+from ..frame_range import check_range
 from ..modifiers import DEFORM, find_modifier, get_input
 from ..motion_store import load_motion, motion_digest
 from .history import Fastest, channel_bag, is_keyed_alone, keyed_poses
@@ -63,10 +63,7 @@ def query_steps(
     RigError : there is no learned motion, the skeleton was edited, the range is empty, or nothing poses the
         armature
     """
-    if frame_end < frame_start:
-        raise RigError(f"the frame range {frame_start} to {frame_end} is empty; let it end after it starts")
-    if (problem := range_problem(frame_start, frame_end)) is not None:
-        raise RigError(problem)
+    check_range(frame_start, frame_end)
     predictor = load_motion(armature).predictor
     bones = rig_bones(armature, predictor.database, motion_digest(armature))
     fps = scene_fps(context.scene)

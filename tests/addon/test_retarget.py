@@ -228,7 +228,7 @@ def test_errors_say_what_is_wrong(scene):
     failing("'human rig' is the rig itself", source="human rig")
     failing("no armature called 'human'", source="human")  # the splats
     key_turn(source, "mixamorig:Head", "X", 0.5)
-    failing("ends before it starts", source="still", frame_start=9, frame_end=3)
+    failing("The last frame, 3, comes before the first, 9", source="still", frame_start=9, frame_end=3)
     failing("none of number 2147483647", source="still", frame_start=9, frame_end=2**31 - 1)
     source.scale.y = 0
     failing("'still' is scaled to nothing", source="still")
