@@ -67,6 +67,7 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
             check_rest(object)
             space, region, view = find_viewport(context)
             _, layer = active_layer(object)
+            self._old = layer
             self._before = view_state(space, view)
             self._pixels = show_view(context, object, layer.viewpoint)
         except GaussiAnimateError as error:
@@ -77,8 +78,7 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
         if isinstance(layer.shape, Stroke) and layer.shape.radii:
             self.radius = max(layer.shape.radii) / abs(self._pixels.scale[1])
         self._old_radius = self.radius
-        self._begin(context, object, region, GestureView(object, layer.viewpoint, self._pixels))
-        self._update(context, event)
+        self._begin(context, object, region, GestureView(object, layer.viewpoint, self._pixels), event)
         return {"RUNNING_MODAL"}
 
     def execute(self, context: bpy.types.Context) -> set[str]:
@@ -123,6 +123,14 @@ class GAUSSIANIMATE_OT_redraw_selection_layer(DrawsSelection, NeedsLayer, bpy.ty
             deeper = max(found.thickness, layer.front.thickness), max(found.falloff, layer.front.falloff)
             found = replace(found, thickness=deeper[0], falloff=deeper[1])
         return replace(drawn, front=found)
+
+    def _check(self, context: bpy.types.Context) -> None:
+        """Raise SelectionError, too, where the layer is not the one whose view is shown."""
+        super()._check(context)
+        object = active_splats(context)
+        assert object is not None
+        if active_layer(object)[1] != self._old:
+            raise SelectionError("The layer that was redrawn was changed meanwhile; redraw it again")
 
     def _update(self, context: bpy.types.Context, event: bpy.types.Event) -> None:
         """Show what would be selected: a stroke that is not drawn anew follows its radius."""

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import bpy
 
-from ..core.errors import GaussiAnimateError
+from ..core.errors import GaussiAnimateError, SelectionError
 from ..core.selection.layer import SelectionLayer
 from ..gaussianimate_addon.subject import active_splats
 from ..gaussianimate_addon.weights.gesture_display import borrow_display, return_display
 from ..gaussianimate_addon.weights.gesture_path import GesturePath, TypedNumber
 from ..gaussianimate_addon.weights.gesture_settings import REMEMBERED, gesture_settings
-from ..gaussianimate_addon.weights.gesture_view import GestureView
+from ..gaussianimate_addon.weights.gesture_view import GestureView, region_box
 from ..gaussianimate_addon.weights.gestures import check_rest, region_viewpoint
 from ..gaussianimate_addon.weights.pixel_map import SAME, PixelMap
 
@@ -39,7 +39,8 @@ class DrawsSelection:
     drawn_radius: float
     properties: Any
     takes_operation = True  # whether Ctrl makes it a subtraction
-    _seen: ClassVar[GestureView | None] = None
+    _seen: ClassVar[GestureView | None] = None  # of the gesture that is drawn, in whatever window
+    _mine: GestureView | None = None
     _pixels: PixelMap = SAME
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
@@ -47,7 +48,22 @@ class DrawsSelection:
         raise NotImplementedError
 
     def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        """Follow the mouse; the release ends the gesture, Esc or the right button drops it."""
+        """Follow the mouse; the release ends the gesture, Esc or the right button drops it.
+
+        So does whatever happens to the splats or the viewport meanwhile, by another window or a script.
+        """
+        try:
+            self._check(context)
+            return self._follow(context, event)
+        except GaussiAnimateError as error:
+            self._drop(context)
+            self.report({"ERROR"}, str(error))  # type: ignore[attr-defined]
+            return {"CANCELLED"}
+        except BaseException:
+            self._end(context)
+            raise
+
+    def _follow(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if event.type in ("ESC", "RIGHTMOUSE") and event.value == "PRESS":
             self._drop(context)
             return {"CANCELLED"}
@@ -80,24 +96,40 @@ class DrawsSelection:
         object: bpy.types.Object,
         region: bpy.types.Region,
         seen: GestureView,
+        event: bpy.types.Event,
+        presses: bool = False,
     ) -> None:
-        """Listen to the mouse over a region."""
+        """Listen to the mouse over a region; ``presses``: the event is the first point."""
         names = ("smoothness", "strength", *(("radius",) if self.shape == "STROKE" else ()))
         self._path, self._typed, self._pressed = GesturePath(self.shape), TypedNumber(names), False
         self._first = self.operation if self.takes_operation else ""
-        self._object = object.session_uid
-        self._box = region.x, region.y, region.width, region.height
-        self._borrowed = borrow_display(object)
-        DrawsSelection._seen = seen
+        self._box = region_box(region)
+        _stop(context.scene)  # one that is drawn in another window
+        seen.borrowed = borrow_display(object)
+        DrawsSelection._seen = self._mine = seen
         seen.start(region)
+        try:
+            if presses:
+                self._press(event)
+            self._update(context, event)
+        except BaseException:
+            self._end(context)
+            raise
         context.window_manager.modal_handler_add(self)  # pyright: ignore[reportArgumentType]
 
+    def _check(self, context: bpy.types.Context) -> None:
+        """Raise SelectionError where the gesture cannot go on."""
+        if self._mine is None or DrawsSelection._seen is not self._mine:
+            raise SelectionError("Another selection was begun, so this one was dropped; draw it again")
+        object = active_splats(context)
+        if object is None or object.session_uid != self._mine.uid:
+            raise SelectionError("The splats that were drawn on are not the active ones any more; draw again")
+        if self._mine.region_now() != self._box:
+            raise SelectionError("The viewport that was drawn in has changed; draw again")
+
     def _end(self, context: bpy.types.Context) -> None:
-        if DrawsSelection._seen is not None:
-            DrawsSelection._seen.stop()
-            DrawsSelection._seen = None
-            if self._borrowed:
-                return_display(self._object, context.scene)
+        if self._mine is not None and DrawsSelection._seen is self._mine:
+            _stop(context.scene)
         if context.workspace is not None:
             context.workspace.status_text_set(None)
         if context.area is not None:
@@ -142,9 +174,8 @@ class DrawsSelection:
         """Show what would be selected."""
         if self.takes_operation:
             self.operation = "SUBTRACT" if event.ctrl else self._first
-        object, seen = active_splats(context), DrawsSelection._seen
-        if object is None or seen is None or object.session_uid != self._object:
-            return
+        object, seen = active_splats(context), self._mine
+        assert object is not None and seen is not None
         if not self._path.empty:
             rings = [self._pixels.to_layer(ring).tolist() for ring in self._path.points(self.radius)]
             self.points = json.dumps(rings if len(rings) > 1 else rings[0])
@@ -185,6 +216,16 @@ class DrawsSelection:
         return f"{name.title()} {f'[{typed}]' if typed else format(getattr(self, name), form)}"
 
 
+def _stop(scene: bpy.types.Scene) -> None:
+    """Show the splats as they are again, where a gesture is drawn."""
+    seen, DrawsSelection._seen = DrawsSelection._seen, None
+    if seen is None:
+        return
+    seen.stop()
+    if seen.borrowed:
+        return_display(seen.uid, scene)
+
+
 class DrawsNewSelection(DrawsSelection):
     """Mix-in for the operator that adds a layer: the press that starts it is the first point."""
 
@@ -205,12 +246,10 @@ class DrawsNewSelection(DrawsSelection):
             view = region_viewpoint(object, context.region, context.region_data)
             self.view = json.dumps(view.to_dict())
             self._try_bone(object)  # one that cannot be drawn for is told now
-            self._begin(context, object, context.region, GestureView(object, view))
+            self._begin(context, object, context.region, GestureView(object, view), event, presses=True)
         except GaussiAnimateError as error:
             self.report({"ERROR"}, str(error))  # type: ignore[attr-defined]
             return {"CANCELLED"}
-        self._press(event)
-        self._update(context, event)
         return {"RUNNING_MODAL"}
 
     def _finish(self, context: bpy.types.Context) -> set[str]:

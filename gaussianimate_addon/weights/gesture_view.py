@@ -28,7 +28,10 @@ class GestureView:
     """The preview of one modal gesture. Holds numbers only, no reference into Blender's data.
 
     view : whose pixels layers are drawn in; pixels : from those of the region to them
+    uid : session number of the object; borrowed : whether our drawer shows it for the gesture only
     """
+
+    borrowed = False
 
     def __init__(self, object: bpy.types.Object, view: Viewpoint, pixels: PixelMap = SAME) -> None:
         self.uid, self.viewpoint, self.pixels = object.session_uid, view, pixels
@@ -42,6 +45,15 @@ class GestureView:
         """Draw the outline over a region, until `stop`."""
         self._region = region.as_pointer()
         self._handle = bpy.types.SpaceView3D.draw_handler_add(self._draw, (), "WINDOW", "POST_PIXEL")
+
+    def region_now(self) -> tuple[int, int, int, int] | None:
+        """Return where the region of `start` lies in its window now, None where it is gone."""
+        for window in bpy.context.window_manager.windows:
+            for area in window.screen.areas:
+                for region in area.regions if area.type == "VIEW_3D" else ():
+                    if region.as_pointer() == self._region:
+                        return region_box(region)
+        return None
 
     def stop(self) -> None:
         """Show the splats as they are again."""
@@ -68,6 +80,11 @@ class GestureView:
         for line in self.outlines:
             if len(line) > 1:
                 _draw_line(region, line)
+
+
+def region_box(region: bpy.types.Region) -> tuple[int, int, int, int]:
+    """Return x, y, width and height of a region in its window, pixels."""
+    return region.x, region.y, region.width, region.height
 
 
 def _draw_line(region: bpy.types.Region, line: NDArray[np.float32]) -> None:
