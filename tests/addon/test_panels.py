@@ -189,11 +189,11 @@ def test_a_failed_drawer_says_why_and_tries_again(capture, monkeypatch):
 
 
 def test_a_running_job_is_shown(capture, monkeypatch):
-    job = jobs.Job("Build Rig", None, lambda state, progress: progress("SSDR", 0.4))
-    while job.stage != "SSDR":
+    job = jobs.Job("Build Rig", None, lambda state, progress: progress("Skin bones", 0.4))
+    while job.stage != "Skin bones":
         job.advance(0.05)
     monkeypatch.setattr(jobs, "_running", job)
-    assert "Build Rig: SSDR" in said("main") and "Esc" in said("main")
+    assert "Build Rig: Skin bones" in said("main") and "Esc" in said("main")
     for name in PANELS:
         draw(name)
 

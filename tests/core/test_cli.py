@@ -69,7 +69,7 @@ def test_rig_prints_one_object_as_its_last_line(rig):
     assert all(isinstance(s, float) and s >= 0 for s in report["seconds"].values())
     assert {"read", "ssdr", "joints"} <= set(report["seconds"])
     assert report["peak_memory_mb"] > 10
-    assert "SSDR" in rig.stderr and "SSDR" not in rig.stdout
+    assert "Skin bones" in rig.stderr and "Skin bones" not in rig.stdout
 
 
 def test_pose_replays_a_half_open_range_of_frames(rig, folder):

@@ -124,7 +124,7 @@ def continue_decomposition(
     work.enter_final()
     start = _carried(fit, origins, known, motion, influences)
     fit = refine(motion, start, influences, work.final_rounds, work.tick)
-    progress("SSDR", 1.0)
+    progress("Skin bones", 1.0)
     transforms = np.ascontiguousarray(alignment.world(fit.bones).transpose(1, 0, 2, 3))
     indices, weights = _all_weights(rest, frames, alignment, fit.bones, skin, origins, progress)
     return _finished(rest, frames, indices, weights, transforms, origins, max_bones, progress)

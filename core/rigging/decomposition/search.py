@@ -43,7 +43,7 @@ def find_bones(
     work.enter_final()
     fit = fit_to_bones(motion, carry_over(fit, motion), influences)
     fit = refine(motion, fit, influences, work.final_rounds, work.tick)
-    progress("SSDR", 1.0)
+    progress("Skin bones", 1.0)
     return fit.bones
 
 
@@ -67,7 +67,7 @@ class Work:
     def tick(self, rounds: int = 0) -> None:
         """Report, after ``rounds`` more rounds."""
         self._done += rounds
-        self._progress("SSDR", min(self._done / (self._searching + self.final_rounds), 1.0))
+        self._progress("Skin bones", min(self._done / (self._searching + self.final_rounds), 1.0))
 
     def enter_final(self) -> None:
         """The search may have ended early."""

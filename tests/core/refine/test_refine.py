@@ -259,7 +259,7 @@ def test_refinement_is_cancelled_at_any_stage(stiff):
             stages.append(stage)
 
     refine_rig(rig, joined, RefineOptions(max_bones=4), note)
-    assert {"Poses of skin bones", "SSDR", "Weights"} <= set(stages)
+    assert {"Poses of skin bones", "Skin bones", "Weights"} <= set(stages)
     for wanted in ("Poses of skin bones", "Skeleton"):
         assert wanted in stages
 

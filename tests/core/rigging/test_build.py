@@ -222,8 +222,8 @@ def test_progress_names_stages_and_cancels():
         stages.append(stage)
 
     build_rig(capture, options, note)
-    assert {"SSDR", "Skeleton", "Joint poses"} <= set(stages)
-    for stop in ("SSDR", "Skeleton", "Joint poses"):
+    assert {"Skin bones", "Skeleton", "Joint poses"} <= set(stages)
+    for stop in ("Skin bones", "Skeleton", "Joint poses"):
 
         def cancel(stage, fraction, stop=stop):
             if stage == stop:

@@ -267,7 +267,7 @@ def test_progress_advances_and_stages_are_named(smooth):
     rest, frames, _, _ = smooth
     calls = []
     decompose(rest, frames, 6, progress=lambda stage, fraction: calls.append((stage, fraction)))
-    for stage in ("Motion clusters", "SSDR", "Weights"):
+    for stage in ("Motion clusters", "Skin bones", "Weights"):
         fractions = [fraction for name, fraction in calls if name == stage]
         assert fractions and all(0 <= a <= b <= 1 for a, b in pairwise([0, *fractions])), stage
 
