@@ -7,7 +7,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ..core.errors import RigError
-from .bind import follow_transform
+from .bind import applied_reason, follow_transform
 from .point_cloud import is_splat_data
 from .splat_transform import transform_shapes
 
@@ -19,7 +19,8 @@ def apply_transform(object: bpy.types.Object) -> None:
 
     Raises
     ------
-    RigError : no splats, data shared by several objects, or a scale of 0.
+    RigError : no splats, data shared by several objects, a scale of 0, or splats that a native Apply left to
+        be repaired
     """
     if not is_splat_data(object.data):
         raise RigError(f"'{object.name}' holds no Gaussian splats")
@@ -27,6 +28,8 @@ def apply_transform(object: bpy.types.Object) -> None:
         raise RigError(
             f"the splats of '{object.name}' are shared with other objects; make them single-user first"
         )
+    if (reason := applied_reason(object)) is not None:
+        raise RigError(reason)
     matrix = np.array(object.matrix_basis, np.float64)
     if abs(np.linalg.det(matrix[:3, :3])) < 1e-12:
         raise RigError(f"'{object.name}' is scaled to nothing; give it a scale other than 0")

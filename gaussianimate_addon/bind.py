@@ -69,10 +69,25 @@ def bind_is_stale(object: bpy.types.Object) -> str | None:
 def stale_points(object: bpy.types.Object) -> str | None:
     """Return one sentence saying what became of the splats' positions alone, None if nothing did."""
     try:
-        applied = _applied_to_points(object)
+        return _applied_text(object)
     except RigError as error:
         return str(error)
-    if applied is None:
+
+
+def applied_reason(object: bpy.types.Object) -> str | None:
+    """Return one sentence where a native Apply moved the splats' positions only, and nothing followed yet.
+
+    What is done to weights and layers before that is repaired would be transformed with the rest then. Splats
+    that were edited otherwise are taken as they are.
+    """
+    try:
+        return _applied_text(object)
+    except RigError:
+        return None
+
+
+def _applied_text(object: bpy.types.Object) -> str | None:
+    if _applied_to_points(object) is None:
         return None
     return f"The transform of '{object.name}' was applied to its positions only; repair it to fit again"
 

@@ -14,6 +14,7 @@ from ..core.selection.compose import Operation
 from ..core.selection.depth import FrontSurface
 from ..core.selection.feather import Curve, Feather
 from ..core.selection.layer import SelectionLayer
+from ..gaussianimate_addon.bind import applied_reason
 from ..gaussianimate_addon.deformer import deformer
 from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.subject import active_splats, linked_reason
@@ -32,6 +33,7 @@ SHAPES = (
     ("LASSO", "Lasso", "Within an outline; where it crosses itself, every other part"),
     ("STROKE", "Brush", "Along a path"),
 )
+BIND_FIRST = "Bind the splats to an armature first"
 Front = Callable[[bpy.types.Object, SelectionLayer], FrontSurface | None]
 
 
@@ -46,7 +48,7 @@ class NeedsBound(Reasoned):
             return "Select Gaussian splats or their armature"
         if reason := linked_reason(object, object.data):
             return reason
-        return None if deformer(object) is not None else "Bind the splats to an armature first"
+        return applied_reason(object) if deformer(object) is not None else BIND_FIRST
 
 
 class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.types.Operator):

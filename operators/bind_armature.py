@@ -10,6 +10,7 @@ import bpy
 from ..core.errors import MissingDependencyError, RigError
 from ..core.progress import Progress
 from ..core.skinning.skin import Skin
+from ..gaussianimate_addon.bind import applied_reason
 from ..gaussianimate_addon.job import JobOperator
 from ..gaussianimate_addon.libraries import missing_library
 from ..gaussianimate_addon.properties import object_notes
@@ -76,7 +77,7 @@ class GAUSSIANIMATE_OT_bind(JobOperator, bpy.types.Operator):
         object = chosen_splats(context)
         if object is None:
             return "Select Gaussian splats and the armature that is to carry them"
-        return linked_reason(object, object.data)
+        return linked_reason(object, object.data) or applied_reason(object)
 
     def prepare(self, context: bpy.types.Context) -> BindTask:
         """Read splats, bones and proxy."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
+from ..gaussianimate_addon.bind import applied_reason
 from ..gaussianimate_addon.job import Reasoned
 from ..gaussianimate_addon.subject import active_splats, linked_reason
 from ..gaussianimate_addon.weights.edits import delete_layer, duplicate_layer, move_layer
@@ -36,7 +37,7 @@ class NeedsLayer(Reasoned):
             return problem
         if not 0 <= layer_list(object).active < len(listed_layers(object)):
             return "Choose a layer in the list"
-        return None
+        return applied_reason(object)
 
 
 class GAUSSIANIMATE_OT_edit_layers(NeedsLayer, bpy.types.Operator):

@@ -13,6 +13,7 @@ import bpy
 
 from ...core.errors import GaussiAnimateError, SelectionError
 from ...core.selection.layer import SelectionLayer
+from ..bind import applied_reason
 from .layer_depth import layer_depth, let_through, with_depth
 from .layers import REFUSED, has_layers, read_layers, write_layers
 
@@ -46,6 +47,8 @@ def _write(line: Any, change: Callable[[bpy.types.Object, SelectionLayer], dict[
     if object is None or layer is None:
         return
     try:
+        if (reason := applied_reason(object)) is not None:
+            raise SelectionError(reason)
         values, stack = change(object, layer), read_layers(object)
         changed = stack.changed(line.index, **values)
         if changed != stack:

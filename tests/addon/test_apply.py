@@ -123,6 +123,22 @@ def test_native_apply_on_the_splats_is_noticed_and_mended(scene, bound, matrix):
     assert_same_splats(world_cloud(object), before, sh=None if matrix is UNEVEN else 1e-3)
 
 
+def test_our_apply_waits_till_a_native_one_is_mended(scene, bound):
+    """It would take what was moved alone for whole."""
+    object, _ = bound
+    object.matrix_world = CROOKED
+    before = world_cloud(object)
+    native_apply(object)
+    object.location.x = 1
+    with pytest.raises(RigError, match="'bar' was applied to its positions only; repair it to fit again"):
+        apply_transform(object)
+    assert "repair" in bind_is_stale(object)
+    object.location.x = 0
+    rebind(object)
+    apply_transform(object)
+    assert_same_splats(world_cloud(object), before)
+
+
 def test_native_apply_on_an_unrigged_capture_is_mended(scene, bound):
     object, _ = bound
     remove_rig(object)

@@ -18,7 +18,7 @@ from gaussianimate.gaussianimate_addon.attributes import read_attribute
 from gaussianimate.gaussianimate_addon.deformer import bind_is_stale
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
 from gaussianimate.gaussianimate_addon.weights.layer_list import layer_list
-from gaussianimate.gaussianimate_addon.weights.layers import read_layers
+from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers, update_weights
 
 ops = bpy.ops.gaussianimate
 PROJECTION = [[0.25, 0, 0, 0], [0, 1 / 3, 0, 0], [0, 0, -0.1, 0], [0, 0, 0, 1]]
@@ -232,6 +232,38 @@ def test_a_scale_applied_to_the_armature_later_is_seen_and_mended(scaled):
     np.testing.assert_allclose(at_world(object), before, atol=5e-4)
     draw("hip", ((250, 250), (350, 350)), operation="REPLACE")
     np.testing.assert_allclose(at_world(object), before, atol=5e-4)
+
+
+def test_a_scale_applied_to_the_splats_alone_is_mended_first(stage, capfd):
+    """Weights and layers that were changed before would be transformed once more by the repair."""
+    object, armature = stage
+    draw("hip")
+    before = read_skin(object.data)
+    object.scale = (2, 2, 2)
+    bpy.context.view_layer.update()
+    bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    document = object.data[LAYERS]
+    changes = (
+        lambda: draw("arm.L"),
+        lambda: ops.edit_layers(action="DUPLICATE"),
+        lambda: ops.mirror_layers(bone="arm.R"),
+        lambda: ops.estimate_gradients(layers="APPLY"),
+        lambda: ops.bind(armature=armature.name, method="ENVELOPE"),
+        lambda: ops.apply_transform(),
+    )
+    for change in changes:
+        with pytest.raises(RuntimeError, match="was applied to its positions only; repair it to fit again"):
+            change()
+    object.data.gaussianimate_layer_list.lines[0].strength = 0.5
+    assert "repair it to fit again" in capfd.readouterr().out
+    assert object.data[LAYERS] == document
+    assert ops.rebind() == {"FINISHED"}
+    update_weights(object)
+    after = read_skin(object.data)
+    np.testing.assert_allclose(after.weights, before.weights, atol=1e-5)
+    np.testing.assert_allclose(2 * after.gradients, before.gradients, atol=1e-3)
+    object.data.gaussianimate_layer_list.lines[0].strength = 0.5
+    assert read_layers(object).layers[0].strength == 0.5
 
 
 # Undo after the object is gone
