@@ -149,7 +149,7 @@ def _exchange(old: bpy.types.PointCloud, new: bpy.types.PointCloud) -> None:
         for object in shown:  # what is new goes with the error, and must not take objects along
             object.data = old
         raise
-    old.name = f"{name}{SUFFIX}"
+    old.name = f"{name[:50]}{SUFFIX}"  # of the longest names Blender would cut the suffix off
     new.name = name
     if not old.users:
         bpy.data.pointclouds.remove(old)

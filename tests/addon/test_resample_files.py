@@ -150,6 +150,17 @@ def test_linked_splats_are_refused(bar, tmp_path):
         ops.resample(epsilon=EPSILON)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "длинное имя" * 30, "bar"])
+def test_names_are_kept(bar, name):
+    object, _ = bar
+    object.data.name = name
+    before = object.data.name
+    ops.resample(epsilon=EPSILON)
+    assert object.data.name == before and whole(object).name.endswith(".whole")
+    ops.restore_splats()
+    assert object.data.name == before
+
+
 def test_splats_that_override_linked_ones_are_refused(bar, tmp_path):
     """Blender would not save what is done to them."""
     path = str(tmp_path / "bar.blend")
