@@ -64,8 +64,8 @@ def add_epsilon(parser: argparse.ArgumentParser, name: str, default: str | None)
         type=epsilon,
         default=default,
         metavar="auto|METRES",
-        help="largest error of a splat under the motion; auto tries 1, 0.1, 0.01 and 0.001 until hardly "
-        "anything sticks out" + (" (default)" if default else ""),
+        help="largest error of a splat under the motion; auto tries 1, 0.5, 0.2 and so on to 0.001 until "
+        "hardly anything sticks out" + (" (default)" if default else ""),
     )
 
 

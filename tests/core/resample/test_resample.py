@@ -11,9 +11,16 @@ from gaussianimate.core.cloud import GaussianCloud
 from gaussianimate.core.deform.deform import deform_cloud
 from gaussianimate.core.errors import Cancelled, RigError
 from gaussianimate.core.resample.chunks import together
-from gaussianimate.core.resample.criterion import affine_errors
+from gaussianimate.core.resample.criterion import affine_errors, worst_errors
 from gaussianimate.core.resample.dictionary import load_dictionary
-from gaussianimate.core.resample.resample import ResampleOptions, finer_steps, radius, resample, split_all
+from gaussianimate.core.resample.resample import (
+    SEARCH,
+    ResampleOptions,
+    finer_steps,
+    radius,
+    resample,
+    split_all,
+)
 from gaussianimate.core.resample.split import child_shapes, split_cloud
 from gaussianimate.core.rotations import quaternion_multiply, quaternion_to_matrix
 from gaussianimate.core.skinning.skin import Skin, make_skin
@@ -237,10 +244,17 @@ def test_poses_at_rest_and_rigid_ones_split_nothing(rng, make, bent):
                 assert found.passes == () and found.cloud is cloud and not found.notes
 
 
-def test_the_search_ends_with_the_first_epsilon_that_is_clean(bent):
+def test_the_search_ends_with_the_first_epsilon_that_is_clean(bent, make):
     cloud, skin, field, pose = bent
     found = resample(cloud, skin, pose, ResampleOptions(budget=50), field)
-    assert found.epsilon in (0.1, 0.01, 0.001)
+    assert {1, 0.1, 0.01, 0.001} < set(SEARCH) and found.epsilon in SEARCH[2:]
+    larger = SEARCH[SEARCH.index(found.epsilon) - 1]
+    for epsilon, clean in ((found.epsilon, True), (larger, False)):
+        left = resample(cloud, skin, pose, ResampleOptions(epsilon=epsilon, budget=50), field).cloud
+        its_skin = make.skin(field, left.positions)
+        errors = worst_errors(left, its_skin, pose, field, overshoots=True).overshoots.astype(float)
+        sticking = np.average(np.maximum(errors - 0.5, 0), weights=left.opacities)
+        assert (sticking < 1e-3) == clean
     same = resample(cloud, skin, pose, ResampleOptions(epsilon=found.epsilon, budget=50), field)
     assert len(same.cloud) == len(found.cloud)
     assert np.allclose(same.cloud.positions, found.cloud.positions)
