@@ -19,7 +19,7 @@ from ..core.errors import RigError
 from .affine import apply_affine, fit_affine, fit_similarity
 from .armature import SKIN_BONE, bone_matrices, indexed_bones
 from .attributes import read_attribute, splats
-from .capture_frames import COUNT
+from .capture_frames import COUNT, frames_object
 from .deform_nodes import bone_names, get_bind, is_deform_group, own_group, set_bind, set_bone_names
 from .modifiers import DEFORM, find_modifier, get_input
 from .splat_transform import transform_shapes
@@ -206,14 +206,18 @@ def _applied_to_points(object: bpy.types.Object) -> NDArray[np.float64] | None:
     attribute: Any = splats(object).attributes["position"]
     positions = attribute.data
     if len(positions) != object[COUNT]:
-        raise RigError(f"splats of '{object.name}' were added or removed; import the capture again")
+        played = frames_object(object) is not None
+        way = "import the capture again" if played else "bind them again, with Present Weights"
+        raise RigError(f"splats of '{object.name}' were added or removed; {way}")
     after = np.array([positions[row].vector for row in rows], np.float64)  # panels ask at every redraw
     size = np.abs(before).max() + diagonal(before)
     if np.abs(after - before).max() <= TOLERANCE * size:
         return None
     applied = fit_affine(before, after)
     if np.abs(apply_affine(applied, before) - after).max() > 10 * TOLERANCE * (np.abs(after).max() + size):
-        raise RigError(f"splats of '{object.name}' were moved one by one; undo that, or build the rig again")
+        raise RigError(
+            f"splats of '{object.name}' were moved one by one; undo that, build the rig again, or bind again"
+        )
     return applied
 
 

@@ -271,6 +271,25 @@ def test_bones_of_other_names_that_are_bound_take_nothing_over_from_others(drawn
         assert bind_is_stale(each) is None and read_layers(each).bones == ("one", "two", "three")
 
 
+def test_splats_deleted_by_hand_are_bound_again(drawn, tmp_path):
+    """As floaters are, in Edit Mode: the others keep their weights and layers."""
+    object, armature = drawn
+    kept = np.arange(len(object.data.points)) % 5 != 0
+    before = dense(read_skin(object.data), 3)[kept]
+    bpy.ops.object.mode_set(mode="EDIT")
+    object.data.attributes.new(".selection", "BOOLEAN", "POINT").data.foreach_set("value", ~kept)
+    bpy.ops.pointcloud.delete()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert len(object.data.points) == kept.sum()
+    with pytest.raises(RuntimeError, match="were added or removed; bind them again, with Present Weights"):
+        ops.bake_ply(filepath=str(tmp_path / "never.ply"))
+    select(armature, object)
+    layers = read_layers(object).layers
+    assert ops.bind(armature=armature.name, method="CAPTURE") == {"FINISHED"}
+    assert bind_is_stale(object) is None and read_layers(object).layers == layers
+    np.testing.assert_allclose(dense(read_skin(object.data), 3), before, atol=1e-5)
+
+
 def test_other_bone_data_can_be_bound(drawn):
     object, armature = drawn
     armature.data = add_armature(bpy.context.scene, name="other").data
