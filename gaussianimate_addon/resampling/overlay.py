@@ -27,11 +27,18 @@ class BentSplats(Mask):
 
 
 def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
-    """Show which splats are split, how often as heat; returns counts and notes, one sentence a line."""
+    """Show which splats are split, how often as heat; returns counts and notes, one sentence a line.
+
+    Where none would be, nothing is laid over them.
+    """
+    text = "\n".join([answer.summary("would be split"), *answer.found.notes])
+    bent = bent_values(answer)
+    if not bent.any():
+        hide_overlay()
+        return text
     if object_notes(object).display != DRAWN_HERE and not bpy.app.background:
         set_display(object, DRAWN_HERE)
-    text = "\n".join([answer.summary("would be split"), *answer.found.notes])
-    values = np.append(bent_values(answer), np.float32(0))[origins(splats(object))]  # -1: of no whole splat
+    values = np.append(bent, np.float32(0))[origins(splats(object))]  # -1: of no whole splat
     digest = weights_digest(splats(object))
     DRAWER.overlay = BentSplats(object.session_uid, values, text, digest=digest)
     redraw_views()

@@ -51,7 +51,7 @@ class GaussianimateResample(bpy.types.PropertyGroup):
         mode: bpy.props.EnumProperty(name="For", description="Poses that splats are to follow", items=MODES)
         automatic: bpy.props.BoolProperty(
             name="Automatic Epsilon",
-            description="Try 1, 0.5, 0.2 and so on to 0.001 m (small clouds: less) until hardly anything sticks out",
+            description="Try 1, 0.5, 0.2 ... 0.001 m (small clouds: less) until hardly anything sticks out",
             default=True,
         )
         epsilon: bpy.props.FloatProperty(

@@ -10,6 +10,7 @@ from resampling import EPSILON, assert_same_values, bent_bar, depths, ops, origi
 from gaussianimate.core.resample.resample import ResampleOptions, resample, split_all
 from gaussianimate.gaussianimate_addon.bake import posed_cloud, rest_splats, skin_transforms
 from gaussianimate.gaussianimate_addon.bind import bind_is_stale
+from gaussianimate.gaussianimate_addon.drawer.viewport import DRAWER
 from gaussianimate.gaussianimate_addon.point_cloud import point_cloud_to_cloud
 from gaussianimate.gaussianimate_addon.resampling.digest import is_out_of_date
 from gaussianimate.gaussianimate_addon.skin_attributes import read_skin
@@ -118,6 +119,7 @@ def test_nothing_is_split_at_rest(bar, capfd):
     said = capfd.readouterr().out
     assert "'bar': None of 200 splats is bent by more than 1e-05 m" in said
     assert "None of 200 splats sticks out enough to be split" in said
+    assert DRAWER.overlay is None, "nothing to show"
 
 
 def test_what_fails_halfway_leaves_all_as_it_was(bar, monkeypatch):
