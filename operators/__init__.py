@@ -76,7 +76,9 @@ def unregister() -> None:
     import bpy
 
     from . import menus
+    from .selection_gesture import stop_drawing
 
+    stop_drawing(bpy.context.scene)
     menus.unregister()
     for cls in reversed(_classes()):
         bpy.utils.unregister_class(cls)

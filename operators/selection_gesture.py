@@ -104,7 +104,7 @@ class DrawsSelection:
         self._path, self._typed, self._pressed = GesturePath(self.shape), TypedNumber(names), False
         self._first = self.operation if self.takes_operation else ""
         self._box = region_box(region)
-        _stop(context.scene)  # one that is drawn in another window
+        stop_drawing(context.scene)  # one that is drawn in another window
         seen.borrowed = borrow_display(object)
         DrawsSelection._seen = self._mine = seen
         seen.start(region)
@@ -129,7 +129,7 @@ class DrawsSelection:
 
     def _end(self, context: bpy.types.Context) -> None:
         if self._mine is not None and DrawsSelection._seen is self._mine:
-            _stop(context.scene)
+            stop_drawing(context.scene)
         if context.workspace is not None:
             context.workspace.status_text_set(None)
         if context.area is not None:
@@ -216,8 +216,11 @@ class DrawsSelection:
         return f"{name.title()} {f'[{typed}]' if typed else format(getattr(self, name), form)}"
 
 
-def _stop(scene: bpy.types.Scene) -> None:
-    """Show the splats as they are again, where a gesture is drawn."""
+def stop_drawing(scene: bpy.types.Scene) -> None:
+    """Show the splats as they are again, where a gesture is drawn.
+
+    When the extension is switched off, Blender drops what is modal without a word to it.
+    """
     seen, DrawsSelection._seen = DrawsSelection._seen, None
     if seen is None:
         return

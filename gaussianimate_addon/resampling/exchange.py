@@ -17,7 +17,7 @@ from ..weights.layers import LAYERS, stored_stack
 from .carry import carry_attributes
 from .digest import DIGEST, weights_digest
 from .start import START, start_digest, start_of, whole_skin, whole_start
-from .task import Answer
+from .task import Answer, check_unchanged
 from .whole import DEPTH, NOTES, ORIGIN, WHOLE, copy_of, edited_reason, followers, nearest_rows, whole_of
 
 SUFFIX = ".whole"
@@ -37,11 +37,7 @@ def show_resampled(object: bpy.types.Object, answer: Answer, notes: str) -> None
     data, found = splats(object), answer.found
     whole = whole_of(data) or data
     asked = answer.request.splats
-    same = np.array_equal(read_attribute(whole, "position"), asked.cloud.positions, equal_nan=True)
-    if not same or weights_digest(data) != asked.digest:
-        raise RigError(
-            f"The splats or weights of '{object.name}' changed while it was resampled; run it again"
-        )
+    check_unchanged(object, asked, "while it was resampled; run it again")
     if whole is not data:
         whole = _brought_up(whole, data, asked.skin, asked.base)
     new = copy_of(data)

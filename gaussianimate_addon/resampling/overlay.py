@@ -15,7 +15,7 @@ from ..drawer.viewport import DRAWER
 from ..properties import object_notes
 from ..views import redraw_sidebars, redraw_views
 from .digest import weights_digest
-from .task import Answer
+from .task import Answer, check_unchanged
 from .whole import origins
 
 
@@ -30,7 +30,12 @@ def show_overlay(object: bpy.types.Object, answer: Answer) -> str:
     """Show which splats are split, how often as heat; returns counts and notes, one sentence a line.
 
     Where none would be, nothing is laid over them.
+
+    Raises
+    ------
+    RigError : splats or weights changed since they were read
     """
+    check_unchanged(object, answer.request.splats, "while bent ones were looked for; show them again")
     text = "\n".join([answer.summary("would be split"), *answer.found.notes])
     bent = bent_values(answer)
     if not bent.any():

@@ -14,7 +14,7 @@ from ...core.errors import RigError
 from ...core.progress import Progress
 from ...core.selection.skin import SkinField, stack_to_skin
 from ...core.skinning.skin import Skin
-from ..attributes import splats
+from ..attributes import read_attribute, splats
 from ..bind import bind_is_stale
 from ..point_cloud import point_cloud_to_cloud
 from ..skin_attributes import influence_count
@@ -135,6 +135,24 @@ def read_whole(object: bpy.types.Object) -> WholeSplats:
         1 / scale,
         weights_digest(data),
     )
+
+
+def check_unchanged(object: bpy.types.Object, asked: WholeSplats, when: str) -> None:
+    """Raise where splats or weights are not those any more that were read.
+
+    Parameters
+    ----------
+    when : ends the sentence: while what was done, and what to do about it
+
+    Raises
+    ------
+    RigError
+    """
+    data = splats(object)
+    now = read_attribute(whole_of(data) or data, "position")
+    same = np.array_equal(now, asked.cloud.positions, equal_nan=True)
+    if not same or weights_digest(data) != asked.digest:
+        raise RigError(f"The splats or weights of '{object.name}' changed {when}")
 
 
 def solve(request: Request, progress: Progress) -> Answer:

@@ -4,11 +4,16 @@ import bpy
 import numpy as np
 import pytest
 from drawn_weights import add_armature, add_splats, select
-from resampling import EPSILON, bent_bar, depths, ops, origins, whole
+from resampling import EPSILON, bent_bar, depths, finished, ops, origins, whole
 from test_panels import draw, said
 
+from gaussianimate.core.errors import RigError
+from gaussianimate.core.progress import no_progress
 from gaussianimate.gaussianimate_addon.drawer.viewport import DRAWER
+from gaussianimate.gaussianimate_addon.resampling.overlay import show_overlay
+from gaussianimate.gaussianimate_addon.resampling.request import Choice, request_steps
 from gaussianimate.gaussianimate_addon.resampling.settings import resample_settings
+from gaussianimate.gaussianimate_addon.resampling.task import solve
 
 
 @pytest.fixture
@@ -63,6 +68,16 @@ def test_what_will_be_split_is_what_is_split(bar):
     assert DRAWER.overlay.text == text, "of the whole splats"
     np.testing.assert_array_equal(DRAWER.overlay.values > 0, split[origins(object)])
     ops.hide_bent()
+    assert DRAWER.overlay is None
+
+
+def test_splats_that_changed_while_bent_ones_were_looked_for_are_told(bar):
+    object, _ = bar
+    steps = request_steps(bpy.context, object, Choice("POSE", EPSILON))
+    answer = solve(finished(steps), no_progress)
+    object.data.resize(150)
+    with pytest.raises(RigError, match="'bar' changed while bent ones were looked for; show them again"):
+        show_overlay(object, answer)
     assert DRAWER.overlay is None
 
 

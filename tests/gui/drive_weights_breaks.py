@@ -31,14 +31,22 @@ def script(output):
         view_closed,
         second_gesture,
     ):
-        stage.clean_scene()
-        drawn.bound(stage.make_cloud(*ball()), "body", BONES)
-        view = stage.views()[0]
-        look(view[2], at=(0, 0, 0), distance=3.0)
-        yield 0.5
-        hand = hand or mouse(view)
-        hand.region, hand.data = view[1], view[2]
+        hand = yield from scene(hand)
         yield from ends(hand, change)
+    hand = yield from scene(hand)
+    yield from switched_off(hand)
+
+
+def scene(hand):
+    """Return the mouse over the view of a bound ball (use with ``yield from``)."""
+    stage.clean_scene()
+    drawn.bound(stage.make_cloud(*ball()), "body", BONES)
+    view = stage.views()[0]
+    look(view[2], at=(0, 0, 0), distance=3.0)
+    yield 0.5
+    hand = hand or mouse(view)
+    hand.region, hand.data = view[1], view[2]
+    return hand
 
 
 def ball(count=2000):
@@ -117,6 +125,21 @@ def second_gesture():
     with bpy.context.temp_override(**driver.view()):
         assert bpy.ops.gaussianimate.add_selection_layer("INVOKE_DEFAULT") == {"RUNNING_MODAL"}
     assert len(bpy.context.window_manager.windows[0].modal_operators) == 2 and running()
+
+
+def switched_off(hand):
+    """The extension is switched off: what it drew over the viewport is gone; it can be switched on again."""
+    tool("stroke", radius=40, smoothness=30.0)
+    yield from hand.press([(-0.25, -0.5, 0), (0.1, -0.5, 0)])
+    gesture = stage.ours("operators.selection_gesture").DrawsSelection
+    seen = gesture._seen
+    assert seen is not None and seen._handle is not None
+    bpy.ops.preferences.addon_disable(module=driver.PACKAGE)
+    yield 0.3
+    assert gesture._seen is None and seen._handle is None
+    hand.up()
+    bpy.ops.preferences.addon_enable(module=driver.PACKAGE)
+    yield 0.5
 
 
 stage.run("weights_breaks", script)
