@@ -95,7 +95,7 @@ def press(name, **settings):
 def heat(shot):
     """Split splats are green to red, the others dim."""
     stage.failure()
-    hinge, far = shot.color(view(), (1.05, 0, 0.5)), shot.color(view(), (0.3, 0, -0.11))
+    hinge, far = shot.color(view(), (1.4, 0, 0.05)), shot.color(view(), (0.3, 0, -0.11))
     assert hinge[1] > 0.3, f"what will be split is green or yellow, not {hinge}"
     assert np.abs(far - np.array(RED) * 0.6).max() < 0.2, f"the others are dim, not {far}"
 
