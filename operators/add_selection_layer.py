@@ -105,7 +105,7 @@ class GAUSSIANIMATE_OT_add_selection_layer(DrawsNewSelection, NeedsBound, bpy.ty
         )
         angle: bpy.props.FloatProperty(name="Angle", description="Turns the shape", subtype="ANGLE")
         curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
-        through: bpy.props.BoolProperty(name="Through", description=DESCRIPTIONS["through"])
+        through: bpy.props.BoolProperty(name="Through", description=DESCRIPTIONS["through"], default=True)
         depth: bpy.props.FloatProperty(
             name="Depth",
             description=DESCRIPTIONS["depth"],

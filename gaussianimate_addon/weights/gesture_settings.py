@@ -58,7 +58,7 @@ class GaussianimateGesture(bpy.types.PropertyGroup):
             name="Radius", description=DESCRIPTIONS["radius"], default=50.0, min=1.0, soft_max=300.0
         )
         curve: bpy.props.EnumProperty(name="Fade", items=CURVES)
-        through: bpy.props.BoolProperty(name="Through", description=DESCRIPTIONS["through"])
+        through: bpy.props.BoolProperty(name="Through", description=DESCRIPTIONS["through"], default=True)
         depth: bpy.props.FloatProperty(
             name="Depth",
             description=DESCRIPTIONS["depth"],

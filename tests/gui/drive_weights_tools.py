@@ -56,7 +56,7 @@ def shell(count=6000):
 
 def front(view, hand):
     """A brush stroke takes what is seen; the far side stays, in the mask already."""
-    tool("stroke", radius=40, smoothness=30.0)
+    tool("stroke", radius=40, smoothness=30.0, through=False)
     yield from hand.press([(-0.25, -0.5, 0), (0.25, -0.5, 0)])
     _, at = weights("left", "body")
     seen, hidden = near_stroke(at), at[:, 1] > 0.1
