@@ -5,8 +5,8 @@ from dataclasses import replace
 import bpy
 import numpy as np
 import pytest
+from drawn_panels import draw, said
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
-from test_panels import draw, said
 
 from gaussianimate.core.formats.mesh_splats import mesh_samples, mesh_to_splats
 from gaussianimate.core.motion.learned import learn_motion

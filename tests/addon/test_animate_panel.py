@@ -3,8 +3,8 @@
 import bpy
 import pytest
 from answering import learned_bar
+from drawn_panels import draw
 from drawn_weights import add_armature, add_splats, select
-from test_panels import draw
 
 ops = bpy.ops.gaussianimate
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import bpy
 import numpy as np
 import pytest
+from drawn_panels import Layout
+from drawn_panels import draw as draw_panel
 from drawn_weights import add_armature, add_splats, select
 from mathutils import Quaternion
 from pictures import draw, perspective, rigged
-from test_panels import Layout
-from test_panels import draw as draw_panel
 
 from gaussianimate.core.errors import SelectionError
 from gaussianimate.core.selection.shapes import Ellipse, Lasso, Rectangle, Stroke

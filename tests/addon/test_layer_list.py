@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import bpy
 import numpy as np
 import pytest
+from drawn_panels import Layout
+from drawn_panels import draw as draw_panel
 from drawn_weights import add_armature, add_splats, dense, select
 from mathutils import Matrix
 
@@ -18,7 +20,7 @@ from gaussianimate.gaussianimate_addon.skin_attributes import BASE, read_skin, w
 from gaussianimate.gaussianimate_addon.weights.edits import armature_reflection
 from gaussianimate.gaussianimate_addon.weights.layer_list import active_layer, layer_list, refused
 from gaussianimate.gaussianimate_addon.weights.layers import LAYERS, read_layers
-from gaussianimate.panels.weights_panel import GAUSSIANIMATE_PT_weights, GAUSSIANIMATE_UL_layers
+from gaussianimate.panels.weights_panel import GAUSSIANIMATE_UL_layers
 
 ops = bpy.ops.gaussianimate
 TOP = Viewpoint(
@@ -273,68 +275,9 @@ def test_lines_follow_undo_and_files(stage, tmp_path):
     agree(object)
 
 
-class Button:
-    """Settings of a button, only those the operator has."""
-
-    def __init__(self, kind):
-        self.__dict__["kind"] = kind
-
-    def __setattr__(self, name, value):
-        assert name in self.kind.properties, f"{self.kind.identifier} has no property {name}"
-
-
-class Layout:
-    """Records what is drawn; refuses properties and operators that are not there."""
-
-    def __init__(self, seen=None):
-        self.seen = [] if seen is None else seen
-
-    def prop(self, data, name, text=None, **_):
-        assert name in data.bl_rna.properties, f"{data} has no property {name}"
-        self.seen.append(name)
-
-    def prop_search(self, data, name, *_, **__):
-        self.prop(data, name)
-
-    def label(self, text="", **_):
-        self.seen.append(text)
-
-    def operator(self, idname, text="", **_):
-        kind = getattr(bpy.ops.gaussianimate, idname.partition(".")[2]).get_rna_type()
-        self.seen.append(idname)
-        return Button(kind)
-
-    def operator_menu_enum(self, idname, name, **_):
-        assert name in getattr(ops, idname.partition(".")[2]).get_rna_type().properties
-        self.seen.append(idname)
-
-    def template_list(self, kind, _, data, name, active_data, active, **__):
-        assert hasattr(bpy.types, kind) and hasattr(data, name) and hasattr(active_data, active)
-        self.seen.append(kind)
-
-    def row(self, **_):
-        return Layout(self.seen)
-
-    column = box = row
-
-
 def panel():
-    context = SimpleNamespace(
-        region=SimpleNamespace(width=320),
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
-        active_object=bpy.context.active_object,
-        selected_objects=bpy.context.selected_objects,
-        scene=bpy.context.scene,
-        mode="OBJECT",
-    )
-    layout = Layout()
-    GAUSSIANIMATE_PT_weights.draw(SimpleNamespace(layout=layout, _draw_layers=_draw_layers(layout)), context)
-    return layout.seen
-
-
-def _draw_layers(layout):
-    panel = SimpleNamespace(layout=layout)
-    return lambda context, object: GAUSSIANIMATE_PT_weights._draw_layers(panel, context, object)
+    layout = draw_panel("weights")
+    return [*layout.texts, *layout.properties, *layout.lists]
 
 
 def test_what_the_panel_shows(stage):
@@ -345,10 +288,9 @@ def test_what_the_panel_shows(stage):
     assert {"strength", "smoothness", "operation", "GAUSSIANIMATE_UL_layers"} <= set(seen)
     layer_list(object).active = 1  # of another bone than the active one, whose last layer stands for it
     assert layer_list(object).active == 2 and "strength" in panel()
-    row = Layout()
-    line = layer_list(object).lines[0]
+    row, line = Layout(), layer_list(object).lines[0]
     GAUSSIANIMATE_UL_layers.draw_item(None, bpy.context, row, None, line, 0, None, "")
-    assert {"title", "shown"} <= set(row.seen)
+    assert {"title", "shown"} <= set(row.properties)
     flags = GAUSSIANIMATE_UL_layers.filter_items(
         SimpleNamespace(bitflag_filter_item=1), bpy.context, layer_list(object), "lines"
     )

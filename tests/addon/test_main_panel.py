@@ -1,37 +1,12 @@
 """What the head of the tab says the steps below work on."""
 
-from types import SimpleNamespace
-
 import bpy
+from drawn_panels import draw
 from drawn_weights import add_armature, add_splats, select
-
-from gaussianimate.panels.main import GAUSSIANIMATE_PT_main
-
-
-class Layout:
-    """Stands in for UILayout: records labels."""
-
-    def __init__(self):
-        self.texts = []
-
-    def column(self, **_):
-        return self
-
-    def label(self, text="", icon="NONE"):
-        self.texts.append(text)
 
 
 def drawn():
-    layout = Layout()
-    context = SimpleNamespace(
-        region=SimpleNamespace(width=320),
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
-        scene=bpy.context.scene,
-        active_object=bpy.context.active_object,
-        selected_objects=bpy.context.selected_objects,
-    )
-    GAUSSIANIMATE_PT_main.draw(SimpleNamespace(layout=layout), context)
-    return layout.texts
+    return draw("main").texts
 
 
 def test_splats_are_named_however_they_are_selected(empty_scene):

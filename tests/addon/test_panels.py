@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import bpy
 import pytest
+from drawn_panels import Layout, draw, said
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
 
 from gaussianimate.core.motion.learned import learn_motion
@@ -15,70 +16,6 @@ from gaussianimate.gaussianimate_addon.motion_switch import remember_replay
 from gaussianimate.gaussianimate_addon.rig_object import apply_rig
 
 PANELS = ("main", "display", "import", "rig", "animate", "bake")
-
-
-class Layout:
-    """Stands in for UILayout: records texts and buttons, and checks names against Blender's own data."""
-
-    def __init__(self, above=None):
-        self.enabled = True
-        self.texts, self.buttons = ([], {}) if above is None else (above.texts, above.buttons)
-
-    def label(self, text="", icon="NONE"):
-        self.texts.append(text)
-
-    def progress(self, factor=0.0, text=""):
-        self.texts.append(text)
-
-    def prop(self, data, name, text=None):
-        assert name in data.bl_rna.properties, f"{data} has no property {name}"
-
-    def operator(self, idname, text="", icon="NONE", depress=False):
-        module, name = idname.split(".")
-        kind = getattr(getattr(bpy.ops, module), name).get_rna_type()
-        button = Button(kind, depress, self.enabled)
-        self.buttons[text or kind.name] = button
-        return button
-
-    def row(self, **_):
-        return Layout(self)
-
-    column = box = row
-
-
-class Button:
-    """Settings of a button, only those the operator has."""
-
-    def __init__(self, kind, depress, enabled):
-        self.__dict__.update(kind=kind, depress=depress, enabled=enabled)
-
-    def __setattr__(self, name, value):
-        assert name in self.kind.properties, f"{self.kind.identifier} has no property {name}"
-        self.__dict__[name] = value
-
-
-class Context:
-    """Blender's context as a sidebar 320 pixels wide sees it."""
-
-    region = SimpleNamespace(width=320)
-    preferences = SimpleNamespace(system=SimpleNamespace(ui_scale=1.0))
-
-    def __getattr__(self, name):
-        return getattr(bpy.context, name)
-
-
-def draw(name):
-    panel = getattr(bpy.types, f"GAUSSIANIMATE_PT_{name}")
-    layout = Layout()
-    methods = {key: value for key, value in vars(panel).items() if callable(value)}
-    drawn = type("Drawn", (), methods)()
-    drawn.layout = layout
-    drawn.draw(Context())
-    return layout
-
-
-def said(name):
-    return " ".join(draw(name).texts)
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import bpy
 import numpy as np
 import pytest
+from drawn_panels import draw, said
 from drawn_weights import add_armature, add_splats, select
 from resampling import EPSILON, bent_bar, depths, finished, ops, origins, whole
-from test_panels import draw, said
 
 from gaussianimate.core.errors import RigError
 from gaussianimate.core.progress import no_progress

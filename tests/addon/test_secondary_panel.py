@@ -1,11 +1,10 @@
 """What the panel "Secondary Motion" says, drawn into a recorder."""
 
-from types import SimpleNamespace
-
 import bpy
 import numpy as np
 import pytest
 from answering import joint, learned_bar, play_joints
+from drawn_panels import Context, draw
 from drawn_weights import BONES, add_armature, add_splats, select
 from mathutils import Quaternion
 
@@ -16,58 +15,11 @@ from gaussianimate.gaussianimate_addon.secondary.live import SESSION
 from gaussianimate.gaussianimate_addon.subject import active_armature
 
 ops = bpy.ops.gaussianimate
-LABEL = bpy.types.UILayout.bl_rna.functions["label"].parameters
-
-
-class Layout:
-    """Stands in for UILayout: records texts with their icons, and buttons; names must be Blender's."""
-
-    def __init__(self, opened=True):
-        self.texts, self.buttons, self.options, self.opened = [], {}, [], opened
-
-    def label(self, text="", icon="NONE"):
-        assert icon in LABEL["icon"].enum_items, icon
-        self.texts.append((text, icon))
-
-    def prop(self, data, name, text=None):
-        assert name in data.bl_rna.properties, f"{data} has no property {name}"
-        self.options.append(text or name)
-
-    def operator(self, idname, text="", icon="NONE", depress=False):
-        assert icon in LABEL["icon"].enum_items, icon
-        module, name = idname.split(".")
-        kind = getattr(getattr(bpy.ops, module), name).get_rna_type()
-        self.buttons[text or kind.name] = button = SimpleNamespace(depress=depress)
-        return button
-
-    def panel(self, idname):
-        return self, self if self.opened else None
-
-    def row(self, **_):
-        return self
-
-    column = box = row
-
-    @property
-    def words(self):
-        return " ".join(text for text, _ in self.texts)
 
 
 def drawn(opened=True):
-    from gaussianimate.panels.secondary_panel import GAUSSIANIMATE_PT_secondary as panel
-
-    context = SimpleNamespace(
-        region=SimpleNamespace(width=320),
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
-        scene=bpy.context.scene,
-        view_layer=bpy.context.view_layer,
-        active_object=bpy.context.active_object,
-    )
-    assert panel.poll(context)
-    holder = type("Drawn", (), dict(vars(panel)))()
-    holder.layout = layout = Layout(opened)
-    holder.draw(context)
-    return layout
+    assert bpy.types.GAUSSIANIMATE_PT_secondary.poll(Context())
+    return draw("secondary", opened)
 
 
 @pytest.fixture
@@ -95,13 +47,13 @@ def test_an_armature_made_by_hand_has_no_such_panel(empty_scene):
 def test_the_switch_and_the_coverage(armature):
     layout = drawn()
     assert [name for name, button in layout.buttons.items() if button.depress] == ["Live"]
-    assert ("Coverage", "STRIP_COLOR_04") in layout.texts and ("0°", "NONE") in layout.texts
-    assert ("0° from captured", "NONE") in layout.texts
-    assert {"joint_0", "joint_1"} <= {text for text, _ in layout.texts}
+    assert ("Coverage", "STRIP_COLOR_04") in layout.labels and ("0°", "NONE") in layout.labels
+    assert ("0° from captured", "NONE") in layout.labels
+    assert {"joint_0", "joint_1"} <= set(layout.texts)
     joint(armature, 1).rotation_quaternion = Quaternion((0, 0, 1), np.radians(60))
     bpy.context.view_layer.update()
     layout = drawn()
-    assert ("Coverage", "STRIP_COLOR_01") in layout.texts and "go back to rigid" in layout.words
+    assert ("Coverage", "STRIP_COLOR_01") in layout.labels and "go back to rigid" in layout.words
     joint(armature, 1).name = "elbow"
     assert "elbow" in drawn().words
     assert "elbow" not in drawn(opened=False).words
@@ -120,7 +72,7 @@ def test_coverage_is_computed_once_a_pose(armature, monkeypatch):
     bpy.context.view_layer.update()
     for _ in range(3):
         layout = drawn()
-    assert len(calls) == 2 and ("Coverage", "STRIP_COLOR_03") in layout.texts
+    assert len(calls) == 2 and ("Coverage", "STRIP_COLOR_03") in layout.labels
 
 
 def test_what_is_missing_is_said(armature):
@@ -131,7 +83,7 @@ def test_what_is_missing_is_said(armature):
     assert "The replay has the captured motion" in drawn().words
     SESSION.failures[armature.session_uid] = "It broke; mend it"
     layout = drawn()
-    assert ("It broke; mend it", "ERROR") in layout.texts and layout.buttons["Try Again"].mode == "LIVE"
+    assert ("It broke; mend it", "ERROR") in layout.labels and layout.buttons["Try Again"].mode == "LIVE"
     ops.set_secondary_motion(mode="LIVE")
     assert not SESSION.failures
     forget_motion(armature)

@@ -6,10 +6,10 @@ from dataclasses import replace
 import bpy
 import numpy as np
 import pytest
+from drawn_panels import draw
 from drawn_weights import add_armature, add_splats, dense, select
 from mathutils import Matrix
 from rigs import make_cloud
-from test_panels import draw
 
 from gaussianimate.core.skinning.skin import STATIC
 from gaussianimate.gaussianimate_addon.armature import edit_mode
