@@ -41,3 +41,14 @@ def pose(armature, seed, strength=0.5):
 
 def world(object):
     return np.array(object.matrix_world, np.float64)
+
+
+def reopened(path, *names, link=True):
+    """Save the file, begin an empty one and link (or append) objects of the saved one into its scene."""
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
+    with bpy.data.libraries.load(path, link=link) as (_, wanted):
+        wanted.objects = list(names)
+    for object in wanted.objects:
+        bpy.context.scene.collection.objects.link(object)
+    return wanted.objects

@@ -5,10 +5,11 @@ import json
 import bpy
 import numpy as np
 import pytest
+from drawn_panels import draw, said
 from drawn_weights import add_armature, add_splats, dense, select
 from resampling import assert_same_values, bent_bar, large, ops, values, whole
 from rigs import make_cloud
-from test_panels import draw, said
+from scenes import reopened
 
 from gaussianimate.core.errors import RigError
 from gaussianimate.gaussianimate_addon.armature import edit_mode
@@ -108,13 +109,7 @@ def test_a_copy_keeps_whole_splats_of_its_own(empty_scene):
 def test_splats_made_local_can_be_restored(empty_scene, tmp_path):
     posed_scan(empty_scene, True)
     ops.resample(epsilon=EPSILON)
-    path = str(tmp_path / "library.blend")
-    bpy.ops.wm.save_as_mainfile(filepath=path)
-    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
-    with bpy.data.libraries.load(path, link=True) as (_, found):
-        found.objects = ["bar", "hand made"]
-    for object in found.objects:
-        bpy.context.scene.collection.objects.link(object)
+    reopened(str(tmp_path / "library.blend"), "bar", "hand made")
     object = bpy.data.objects["bar"].make_local()
     object.data.make_local()
     bpy.data.objects["hand made"].make_local().data.make_local()

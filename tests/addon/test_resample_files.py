@@ -8,6 +8,7 @@ from drawn_weights import select
 from mathutils import Matrix
 from resampling import EPSILON, assert_same_values, bent_bar, large, ops, origins, values, whole
 from rigs import make_capture, make_cloud, make_rig, make_skin_of
+from scenes import reopened
 
 from gaussianimate.gaussianimate_addon.bake import posed_cloud
 from gaussianimate.gaussianimate_addon.bind import bind_is_stale
@@ -139,13 +140,8 @@ def test_files_keep_both(bar, tmp_path):
 
 
 def test_linked_splats_are_refused(bar, tmp_path):
-    path = str(tmp_path / "bar.blend")
-    bpy.ops.wm.save_as_mainfile(filepath=path)
-    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
-    with bpy.data.libraries.load(path, link=True) as (_, wanted):
-        wanted.objects = ["bar"]
-    bpy.context.scene.collection.objects.link(wanted.objects[0])
-    bpy.context.view_layer.objects.active = wanted.objects[0]
+    (object,) = reopened(str(tmp_path / "bar.blend"), "bar")
+    bpy.context.view_layer.objects.active = object
     with pytest.raises(RuntimeError, match="'bar' is linked from another file"):
         ops.resample(epsilon=EPSILON)
 
@@ -163,14 +159,8 @@ def test_names_are_kept(bar, name):
 
 def test_splats_that_override_linked_ones_are_refused(bar, tmp_path):
     """Blender would not save what is done to them."""
-    path = str(tmp_path / "bar.blend")
-    bpy.ops.wm.save_as_mainfile(filepath=path)
-    bpy.ops.wm.read_homefile(app_template="", use_empty=True)
-    with bpy.data.libraries.load(path, link=True) as (_, wanted):
-        wanted.objects = ["bar", "rig"]
-    for linked in wanted.objects:
-        bpy.context.scene.collection.objects.link(linked)
-    object = wanted.objects[0].override_create(remap_local_usages=True)
+    linked, _ = reopened(str(tmp_path / "bar.blend"), "bar", "rig")
+    object = linked.override_create(remap_local_usages=True)
     object.data.override_create(remap_local_usages=True)
     select(object)
     assert object.data.library is None and object.library is None
