@@ -11,7 +11,7 @@ class Layout:
     """Stands in for UILayout, and for all layouts within it.
 
     texts, labels : what it says, alone and with icons; properties, searches : names of those shown
-    buttons : settings by their names; lists : what they show, by their kind
+    buttons : settings by their names; menus : names of those that open one; lists : what they show, by their kind
     """
 
     def __init__(self, above=None, opened=True):
@@ -19,7 +19,7 @@ class Layout:
         if above is not None:
             self.__dict__.update(above.__dict__, enabled=True)
             return
-        self.texts, self.labels, self.properties, self.searches = [], [], [], []
+        self.texts, self.labels, self.properties, self.searches, self.menus = [], [], [], [], []
         self.buttons, self.lists = {}, {}
 
     @property
@@ -50,7 +50,9 @@ class Layout:
         return button
 
     def operator_menu_enum(self, idname, name, text="", icon="NONE"):
-        assert name in _kind(idname).properties
+        kind = _kind(idname)
+        assert name in kind.properties and icon in ICONS
+        self.menus.append(text or kind.name)
 
     def template_list(self, kind, id, data, name, active_data, active_name, rows=5):
         assert hasattr(bpy.types, kind) and active_name in active_data.bl_rna.properties
