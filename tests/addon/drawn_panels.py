@@ -11,7 +11,8 @@ class Layout:
     """Stands in for UILayout, and for all layouts within it.
 
     texts, labels : what it says, alone and with icons; properties, searches : names of those shown
-    buttons : settings by their names; menus : names of those that open one; lists : what they show, by their kind
+    buttons : settings by their names; menus : names of buttons that open one
+    lists : what they show, by their kind
     """
 
     def __init__(self, above=None, opened=True):
